@@ -14,26 +14,9 @@ from kombu import Queue
 from migration_service.config import Settings
 from migration_service.connections import Sentinels
 from migration_service.metrics.broker import UNACKED_KEY
+from migration_service.tasks import names
 from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.heartbeat import show_heartbeat
-from migration_service.tasks.names import (
-    COUNT_ACCOUNTS,
-    COUNT_INTERVAL,
-    KEY_PREFIX,
-    QUEUES,
-    REMOVAL_INTERVAL,
-    REMOVE_OLD_DATA,
-    RUN_VENDOR_CHUNK,
-    SWEEP_ATTEMPTS,
-    SWEEP_BATCHES,
-    SWEEP_COMPARISONS,
-    SWEEP_DELIVERIES,
-    SWEEP_INTERVAL,
-    SWEEP_UNDOS,
-    SWEEP_WAVES,
-    WATCH_EVENTS,
-    WATCH_INTERVAL,
-)
 
 #: The most publishing connections of a web process. With fewer, requests would queue behind a broker that
 #: does not respond.
@@ -61,12 +44,12 @@ def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationC
         show_heartbeat(Path(settings.heartbeat_file))
     celery.conf.update(
         imports=_TASKS if loads_tasks else [],
-        task_queues=[Queue(name) for name in QUEUES],
+        task_queues=[Queue(name) for name in names.QUEUES],
         task_default_queue="interactive",
         task_create_missing_queues=False,
         task_routes={
             "accounts.*": {"queue": "interactive"},
-            RUN_VENDOR_CHUNK: {"queue": "vendors"},
+            names.RUN_VENDOR_CHUNK: {"queue": "vendors"},
             "batches.*": {"queue": "batch"},
             "comparisons.*": {"queue": "batch"},
             "undos.*": {"queue": "batch"},
@@ -74,15 +57,15 @@ def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationC
             "maintenance.*": {"queue": "maintenance"},
         },
         beat_schedule={
-            "sweep": _every(SWEEP_INTERVAL, SWEEP_ATTEMPTS),
-            "count-accounts": _every(COUNT_INTERVAL, COUNT_ACCOUNTS),
-            "batches": _every(SWEEP_INTERVAL, SWEEP_BATCHES),
-            "comparisons": _every(SWEEP_INTERVAL, SWEEP_COMPARISONS),
-            "undos": _every(SWEEP_INTERVAL, SWEEP_UNDOS),
-            "waves": _every(SWEEP_INTERVAL, SWEEP_WAVES),
-            "events": _every(WATCH_INTERVAL, WATCH_EVENTS),
-            "deliveries": _every(SWEEP_INTERVAL, SWEEP_DELIVERIES),
-            "removal": _every(REMOVAL_INTERVAL, REMOVE_OLD_DATA),
+            "sweep": _every(names.SWEEP_INTERVAL, names.SWEEP_ATTEMPTS),
+            "count-accounts": _every(names.COUNT_INTERVAL, names.COUNT_ACCOUNTS),
+            "batches": _every(names.SWEEP_INTERVAL, names.SWEEP_BATCHES),
+            "comparisons": _every(names.SWEEP_INTERVAL, names.SWEEP_COMPARISONS),
+            "undos": _every(names.SWEEP_INTERVAL, names.SWEEP_UNDOS),
+            "waves": _every(names.SWEEP_INTERVAL, names.SWEEP_WAVES),
+            "events": _every(names.WATCH_INTERVAL, names.WATCH_EVENTS),
+            "deliveries": _every(names.SWEEP_INTERVAL, names.SWEEP_DELIVERIES),
+            "removal": _every(names.REMOVAL_INTERVAL, names.REMOVE_OLD_DATA),
         },
         **_RELIABILITY,
         broker_transport_options=_transport_options(settings, sentinels),
@@ -150,7 +133,7 @@ def _transport_options(settings: Settings, sentinels: Sentinels | None) -> dict[
         "socket_keepalive": True,
         "health_check_interval": 5,
         "max_connections": _BROKER_POOL + 50,
-        "global_keyprefix": KEY_PREFIX,
+        "global_keyprefix": names.KEY_PREFIX,
     }
     if sentinels:
         options |= {"master_name": sentinels.master_name, "sentinel_kwargs": sentinels.own_login}

@@ -4,19 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from migration_payloads.errors import ErrorItem
+from migration_payloads.schemas import fields
 from migration_payloads.schemas.base import Fields, find_unknown_fields, load
 from migration_payloads.schemas.bounds import MAX_ERRORS
 from migration_payloads.schemas.compiled import compile_schema, compile_shape
-from migration_payloads.schemas.fields import (
-    Day,
-    EmailAddress,
-    Flag,
-    NormalIdentifier,
-    Object,
-    Objects,
-    PhoneNumber,
-    Text,
-)
 from migration_payloads.schemas.json import parse_json
 from migration_payloads.schemas.ledger import LedgerSchema
 from migration_payloads.schemas.one_pass import compile_text
@@ -27,18 +18,18 @@ from migration_payloads.schemas.supply import SupplyAddressSchema, address_line,
 class CustomerPreferencesSchema(Fields):
     """The messages that a customer has agreed to."""
 
-    opted_into_updates = Flag("The customer agreed to updates about the service.", True)
-    opted_into_offers = Flag("The customer agreed to offers.", False)
-    opted_into_sms = Flag("The customer agreed to text messages.", False)
+    opted_into_updates = fields.Flag("The customer agreed to updates about the service.", True)
+    opted_into_offers = fields.Flag("The customer agreed to offers.", False)
+    opted_into_sms = fields.Flag("The customer agreed to text messages.", False)
 
 
 class UserDetailSchema(Fields):
     """A value that the supplier keeps for a customer."""
 
-    namespace = NormalIdentifier(
+    namespace = fields.NormalIdentifier(
         "The name of the value, unique for the customer.", "loyalty", required=True, personal=False
     )
-    value = Text(
+    value = fields.Text(
         "The value that the supplier keeps.",
         "gold",
         required=True,
@@ -51,20 +42,20 @@ class UserDetailSchema(Fields):
 class CustomerSchema(Fields):
     """A person on the account."""
 
-    given_name = Text("First name or initials.", "Esmée", blank=True, personal=True)
-    family_name = Text("Family name, or the name of a company.", "Mulder", blank=True, personal=True)
-    email = EmailAddress("E-mail address. Empty if unknown.", "esmee.mulder@werk.example")
-    mobile = PhoneNumber(
+    given_name = fields.Text("First name or initials.", "Esmée", blank=True, personal=True)
+    family_name = fields.Text("Family name, or the name of a company.", "Mulder", blank=True, personal=True)
+    email = fields.EmailAddress("E-mail address. Empty if unknown.", "esmee.mulder@werk.example")
+    mobile = fields.PhoneNumber(
         "Telephone number. Without a country prefix it is Dutch. Empty if unknown.", "+31653940257"
     )
-    landline = PhoneNumber("A second telephone number, of either kind.", "+31132420868")
-    date_of_birth = Day("Date of birth, from 1900 to today.", "1986-04-26", personal=True)
-    customer_preferences = Object(
+    landline = fields.PhoneNumber("A second telephone number, of either kind.", "+31132420868")
+    date_of_birth = fields.Day("Date of birth, from 1900 to today.", "1986-04-26", personal=True)
+    customer_preferences = fields.Object(
         CustomerPreferencesSchema,
         "The messages that the customer has agreed to.",
         {"opted_into_updates": True},
     )
-    user_details = Objects(
+    user_details = fields.Objects(
         UserDetailSchema,
         "Values that the supplier keeps for the customer.",
         [{"namespace": "loyalty", "value": "gold"}],
@@ -74,20 +65,20 @@ class CustomerSchema(Fields):
 class AccountImportSchema(Fields):
     """An account as a supplier sends it."""
 
-    external_account_number = NormalIdentifier(
+    external_account_number = fields.NormalIdentifier(
         "The account's number in the supplier's system. It never changes.",
         "100000038",
         required=True,
         identifying=True,
         erased=False,
     )
-    import_supplier = NormalIdentifier(
+    import_supplier = fields.NormalIdentifier(
         "Code of the import supplier, as the operator set it up.",
         "DEMO_SUPPLIER",
         required=True,
         personal=False,
     )
-    unknown_occupier = Flag(
+    unknown_occupier = fields.Flag(
         "True if it is unknown who lives there. Leave out the customers in that case. Returned as a boolean.",
         False,
         load_default=False,
@@ -98,22 +89,22 @@ class AccountImportSchema(Fields):
     billing_address3 = address_line("Third line, for example a building.", "")
     billing_address4 = address_line("Fourth line: the town.", "Tilburg")
     billing_postcode = postcode("billing address")
-    customers = Objects(
+    customers = fields.Objects(
         CustomerSchema,
         "The people on the account: at least one, unless unknown_occupier is true.",
         [{"given_name": "Esmée", "family_name": "Mulder"}],
     )
-    supply_addresses = Objects(
+    supply_addresses = fields.Objects(
         SupplyAddressSchema,
         "The addresses that energy is supplied to, with their meter points.",
         [{"supply_address1": "Leeuweriklaan", "supply_postcode": "5018 NJ"}],
     )
-    ledgers = Objects(
+    ledgers = fields.Objects(
         LedgerSchema,
         "The account's balances with their transactions. Without one, an empty ENERGY_LEDGER is opened.",
         [{"ledger_code": "ENERGY_LEDGER", "ledger_balance": -49.28}],
     )
-    statements = Objects(
+    statements = fields.Objects(
         StatementSchema,
         "The bills from before the migration.",
         [STATEMENT],

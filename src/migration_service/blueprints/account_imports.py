@@ -17,26 +17,15 @@ from migration_payloads.validation import ValidatedAccount
 from migration_service import errors
 from migration_service.blueprints.description.examples import ACCOUNT, STAGED
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.body import (
-    document_body,
-    query_arguments,
-    read_text,
-)
+from migration_service.blueprints.requests import body
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.validation_report import answer_staged, answer_validated, reporting
 from migration_service.db.sql import autocommit
+from migration_service.schemas import validation
 from migration_service.schemas.requests import (
     StagedAccountSchema,
-)
-from migration_service.schemas.validation import (
-    AccountReportErrorBodySchema,
-    ReportArgumentsSchema,
-    ReportErrorBodySchema,
-    StageArgumentsSchema,
-    StagingReportSchema,
-    ValidationReportSchema,
 )
 from migration_service.services.imports import staging
 from migration_service.services.imports.newer_versions import note_invalid
@@ -44,24 +33,24 @@ from migration_service.services.setup.suppliers import KnownSupplier
 
 blueprint = make_blueprint("account_imports", "", "Validate, stage and create accounts.")
 
-_STAGED = {"anyOf": [StagedAccountSchema, StagingReportSchema]}
+_STAGED = {"anyOf": [StagedAccountSchema, validation.StagingReportSchema]}
 
 
 def _find_errors() -> Sequence[errors.ErrorItem]:
     """Return the errors of the payload, for a request whose parameters are wrong."""
     try:
-        staging.validate_payload(resources().reference, caller(), read_account(read_text()))
+        staging.validate_payload(resources().reference, caller(), read_account(body.read_text()))
     except errors.InvalidError as error:
         return error.errors
     return ()
 
 
 @blueprint.post("/validate-account/")
-@document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
-@query_arguments(blueprint, ReportArgumentsSchema(), find_errors=_find_errors)
+@body.document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
+@body.query_arguments(blueprint, validation.ReportArgumentsSchema(), find_errors=_find_errors)
 @blueprint.response(
     200,
-    {"anyOf": [AccountImportSchema, ValidationReportSchema]},
+    {"anyOf": [AccountImportSchema, validation.ValidationReportSchema]},
     example=ACCOUNT,
     headers=refer("X-Warning-Count"),
 )
@@ -70,7 +59,7 @@ def _find_errors() -> Sequence[errors.ErrorItem]:
     errors.AccountFailedValidationError,
     errors.ImportSupplierNotFoundInBodyError,
     errors.ParseError,
-    body=ReportErrorBodySchema,
+    body=validation.ReportErrorBodySchema,
 )
 def validate_account(arguments: dict[str, Any]) -> Response:
     """Check an account payload without storing it
@@ -78,7 +67,7 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     Returns the data as it would be stored, or every error with its path. With `report=full` it returns the
     data and all findings, including warnings.
     """
-    text = read_text()
+    text = body.read_text()
     loaded = read_account(text)
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
     with reporting(arguments, text):
@@ -87,7 +76,7 @@ def validate_account(arguments: dict[str, Any]) -> Response:
 
 
 @blueprint.post("/account-import-process/create-or-update/")
-@document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
+@body.document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
 @blueprint.response(201, _STAGED, example=STAGED | {"result": "STAGED"}, headers=refer("X-Warning-Count"))
 @blueprint.alt_response(
     200,
@@ -108,9 +97,9 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     errors.NewerVersionStagedError,
     errors.StagedQuotaReachedError,
     errors.ParseError,
-    body=AccountReportErrorBodySchema,
+    body=validation.AccountReportErrorBodySchema,
 )
-@query_arguments(blueprint, StageArgumentsSchema(), find_errors=_find_errors)
+@body.query_arguments(blueprint, validation.StageArgumentsSchema(), find_errors=_find_errors)
 def stage_account(arguments: dict[str, Any]) -> Response:
     """Store an account payload, as often as needed until the account is created
 
@@ -119,7 +108,7 @@ def stage_account(arguments: dict[str, Any]) -> Response:
     `report=full` it responds as validate does. A payload with `extracted_at` does not replace one with a
     later `extracted_at`.
     """
-    text = read_text()
+    text = body.read_text()
     loaded = read_account(text)
     with reporting(arguments, text):
         supplier, account = _validate_to_stage(loaded, arguments.get("extracted_at"))

@@ -25,23 +25,7 @@ from migration_service.blueprints.requests.names import find_unknown_names, tell
 from migration_service.blueprints.requests.places import step_aside
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.validation_report import answer_accepted
-from migration_service.schemas.added_data import (
-    AddedDataArgumentsSchema,
-    AddedDataSchema,
-    NoteResultSchema,
-    NotesReportSchema,
-    NotesRequestSchema,
-    PaymentInstructionReportSchema,
-    PaymentInstructionRequestSchema,
-    PaymentInstructionResultSchema,
-    StatementsReportSchema,
-    StatementsRequestSchema,
-    TransactionArgumentsSchema,
-    TransactionErrorBodySchema,
-    TransactionResultsSchema,
-    TransactionsReportSchema,
-    TransactionsRequestSchema,
-)
+from migration_service.schemas import added_data
 from migration_service.services.accounts.added_data import (
     Accepted,
     Check,
@@ -63,7 +47,7 @@ blueprint = make_blueprint(
     "added_data", "", "Add notes, transactions, statements and payment instructions to an imported account."
 )
 
-_TRANSACTIONS = TransactionsRequestSchema()
+_TRANSACTIONS = added_data.TransactionsRequestSchema()
 
 
 def _add(body: PostedBody, arguments: dict[str, Any], service: Callable[[Session], Accepted]) -> Response:
@@ -80,7 +64,7 @@ def _add(body: PostedBody, arguments: dict[str, Any], service: Callable[[Session
     return answer
 
 
-def _posted_body(schema: AddedDataSchema, check: Check, example: Any) -> Callable[[View], View]:
+def _posted_body(schema: added_data.AddedDataSchema, check: Check, example: Any) -> Callable[[View], View]:
     """Pass the request's body to the view. Raise RequestFailedValidationError with all its errors."""
 
     def decorate(view: View) -> View:
@@ -115,15 +99,15 @@ def _answers(schema: Any, report: type[Fields], example: Any) -> Callable[[View]
 _NOTES, _TRANSACTIONS_EXAMPLE, _STATEMENTS, _INSTRUCTION = (
     example_of(it) | STAGED
     for it in (
-        NotesRequestSchema,
-        TransactionsRequestSchema,
-        StatementsRequestSchema,
-        PaymentInstructionRequestSchema,
+        added_data.NotesRequestSchema,
+        added_data.TransactionsRequestSchema,
+        added_data.StatementsRequestSchema,
+        added_data.PaymentInstructionRequestSchema,
     )
 )
 
 
-def _find_errors(schema: AddedDataSchema) -> Sequence[errors.ErrorItem]:
+def _find_errors(schema: added_data.AddedDataSchema) -> Sequence[errors.ErrorItem]:
     """Return the errors of the body, for a request whose parameters are wrong."""
     try:
         body = load_posted(schema, read_json())
@@ -133,15 +117,19 @@ def _find_errors(schema: AddedDataSchema) -> Sequence[errors.ErrorItem]:
 
 
 def _arguments(
-    body: AddedDataSchema, schema: AddedDataArgumentsSchema | None = None
+    body: added_data.AddedDataSchema, schema: added_data.AddedDataArgumentsSchema | None = None
 ) -> Callable[[View], View]:
-    arguments = schema or AddedDataArgumentsSchema()
+    arguments = schema or added_data.AddedDataArgumentsSchema()
     return query_arguments(blueprint, arguments, find_errors=partial(_find_errors, body))
 
 
 @blueprint.post("/notes/create/")
 @idempotent(blueprint)
-@_answers(NoteResultSchema(many=True), NotesReportSchema, [NoteResultSchema.example()])
+@_answers(
+    added_data.NoteResultSchema(many=True),
+    added_data.NotesReportSchema,
+    [added_data.NoteResultSchema.example()],
+)
 @answers_errors(
     blueprint,
     errors.RequestFailedValidationError,
@@ -151,8 +139,8 @@ def _arguments(
     errors.AccountErasedError,
     *KEY_ERRORS,
 )
-@_arguments(NotesRequestSchema())
-@_posted_body(NotesRequestSchema(), check_notes, _NOTES)
+@_arguments(added_data.NotesRequestSchema())
+@_posted_body(added_data.NotesRequestSchema(), check_notes, _NOTES)
 def create_notes(arguments: dict[str, Any], body: PostedBody) -> Response:
     """Add notes to an account
 
@@ -199,7 +187,11 @@ def _transaction_example(error: errors.InvalidError) -> errors.TransactionImport
 @blueprint.post("/transactions/create/")
 @idempotent(blueprint, as_error=errors.TransactionImportError)
 @document_body(blueprint, _TRANSACTIONS, _TRANSACTIONS_EXAMPLE)
-@_answers(TransactionResultsSchema, TransactionsReportSchema, TransactionResultsSchema.example())
+@_answers(
+    added_data.TransactionResultsSchema,
+    added_data.TransactionsReportSchema,
+    added_data.TransactionResultsSchema.example(),
+)
 @answers_errors(
     blueprint,
     errors.RequestFailedValidationError,
@@ -210,11 +202,11 @@ def _transaction_example(error: errors.InvalidError) -> errors.TransactionImport
     errors.TransactionIdAlreadyUsedError,
     errors.ParseError,
     *KEY_ERRORS,
-    body=TransactionErrorBodySchema,
+    body=added_data.TransactionErrorBodySchema,
     as_answered=_transaction_example,
 )
 @_as_transaction_error
-@_arguments(_TRANSACTIONS, TransactionArgumentsSchema())
+@_arguments(_TRANSACTIONS, added_data.TransactionArgumentsSchema())
 def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     """Add financial transactions to an account: all of them, or none
 
@@ -234,7 +226,7 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
 
 @blueprint.post("/historical-statements/create/")
 @idempotent(blueprint)
-@_answers(StatementsRequestSchema, StatementsReportSchema, _STATEMENTS)
+@_answers(added_data.StatementsRequestSchema, added_data.StatementsReportSchema, _STATEMENTS)
 @answers_errors(
     blueprint,
     errors.RequestFailedValidationError,
@@ -245,8 +237,8 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     errors.ParseError,
     *KEY_ERRORS,
 )
-@_arguments(StatementsRequestSchema())
-@_posted_body(StatementsRequestSchema(), check_statements, _STATEMENTS)
+@_arguments(added_data.StatementsRequestSchema())
+@_posted_body(added_data.StatementsRequestSchema(), check_statements, _STATEMENTS)
 def create_historical_statements(arguments: dict[str, Any], body: PostedBody) -> Response:
     """Add statements from before the migration to an account
 
@@ -259,7 +251,9 @@ def create_historical_statements(arguments: dict[str, Any], body: PostedBody) ->
 @blueprint.post("/payment-instruction/create/")
 @idempotent(blueprint)
 @_answers(
-    PaymentInstructionResultSchema, PaymentInstructionReportSchema, PaymentInstructionResultSchema.example()
+    added_data.PaymentInstructionResultSchema,
+    added_data.PaymentInstructionReportSchema,
+    added_data.PaymentInstructionResultSchema.example(),
 )
 @answers_errors(
     blueprint,
@@ -274,8 +268,8 @@ def create_historical_statements(arguments: dict[str, Any], body: PostedBody) ->
     errors.PaymentVendorUnavailableError,
     *KEY_ERRORS,
 )
-@_arguments(PaymentInstructionRequestSchema())
-@_posted_body(PaymentInstructionRequestSchema(), check_instruction, _INSTRUCTION)
+@_arguments(added_data.PaymentInstructionRequestSchema())
+@_posted_body(added_data.PaymentInstructionRequestSchema(), check_instruction, _INSTRUCTION)
 def create_payment_instruction(arguments: dict[str, Any], body: PostedBody) -> Response:
     """Add a payment instruction to an account, once its vendor has confirmed it
 

@@ -7,12 +7,7 @@ from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import document_body, read_json
 from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.resources import resources
-from migration_service.schemas.control_totals import (
-    EXAMPLE,
-    ControlTotalsAnswerSchema,
-    ControlTotalsSchema,
-    read_control_totals,
-)
+from migration_service.schemas import control_totals
 from migration_service.services.batches.control import get_batch
 from migration_service.services.batches.intake.control_totals import report_control_totals, set_control_totals
 
@@ -22,7 +17,7 @@ blueprint = make_blueprint(
     "Compare the totals of a file with its supplier's control totals.",
 )
 
-_ANSWER_EXAMPLE = ControlTotalsAnswerSchema.example(
+_ANSWER_EXAMPLE = control_totals.ControlTotalsAnswerSchema.example(
     control_totals={"accounts": 20_000, "ledger_balances": {"ENERGY_LEDGER": "-1204388.55"}},
     totals=[
         {"measure": "accounts", "given": 20_000, "file": 20_000, "difference": 0},
@@ -40,7 +35,7 @@ _ANSWER_EXAMPLE = ControlTotalsAnswerSchema.example(
 
 
 @blueprint.get("/")
-@blueprint.response(200, ControlTotalsAnswerSchema, example=_ANSWER_EXAMPLE)
+@blueprint.response(200, control_totals.ControlTotalsAnswerSchema, example=_ANSWER_EXAMPLE)
 @answers_errors(blueprint, errors.BatchNotFoundError)
 def get_control_totals(batch_id: str) -> Response:
     """Get the totals of a batch's file
@@ -50,12 +45,12 @@ def get_control_totals(batch_id: str) -> Response:
     """
     with resources().Session.begin() as session:
         batch = get_batch(session, batch_id, organisation_id=caller().organisation_id)
-        return jsonify(ControlTotalsAnswerSchema().dump(report_control_totals(batch)))
+        return jsonify(control_totals.ControlTotalsAnswerSchema().dump(report_control_totals(batch)))
 
 
 @blueprint.put("/", endpoint="set_control_totals")
-@document_body(blueprint, ControlTotalsSchema(), EXAMPLE)
-@blueprint.response(200, ControlTotalsAnswerSchema, example=_ANSWER_EXAMPLE)
+@document_body(blueprint, control_totals.ControlTotalsSchema(), control_totals.EXAMPLE)
+@blueprint.response(200, control_totals.ControlTotalsAnswerSchema, example=_ANSWER_EXAMPLE)
 @answers_errors(
     blueprint,
     errors.RequestFailedValidationError,
@@ -72,7 +67,9 @@ def put_control_totals(batch_id: str) -> Response:
     organisation_id = caller().organisation_id
     with resources().Session.begin() as session:
         get_batch(session, batch_id, organisation_id=organisation_id)
-    totals = read_control_totals(read_json())  # no connection is held while the body arrives
+    totals = control_totals.read_control_totals(read_json())  # no connection is held while the body arrives
     with resources().Session.begin() as session:
         batch = get_batch(session, batch_id, organisation_id=organisation_id)
-        return jsonify(ControlTotalsAnswerSchema().dump(set_control_totals(session, batch, totals)))
+        return jsonify(
+            control_totals.ControlTotalsAnswerSchema().dump(set_control_totals(session, batch, totals))
+        )

@@ -19,20 +19,8 @@ from migration_service.blueprints.requests.streaming import stream
 from migration_service.db.pieces import READ_BYTES, in_pieces
 from migration_service.errors import ErrorItem, EventCursorAheadError, RequestFailedValidationError
 from migration_service.models import EventConsumer
-from migration_service.schemas.events import (
-    CATALOGUE,
-    CURSOR,
-    EventArgumentsSchema,
-    EventConsumerAnswerSchema,
-    EventErrorBodySchema,
-    EventType,
-    FeedEventSchema,
-)
-from migration_service.services.events.consumers import (
-    forget_consumer,
-    list_consumers,
-    position_of,
-)
+from migration_service.schemas import events
+from migration_service.services.events import consumers
 from migration_service.services.events.feed import open_feed
 from migration_service.services.events.history import (
     History,
@@ -53,13 +41,13 @@ _CONSUMER_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]*")
 
 blueprint = make_blueprint("events", "events", "What happened, in an order in which nothing is ever missed.")
 
-_EXAMPLE = CATALOGUE[EventType.ACCOUNT_CREATED].example | {"cursor": CURSOR}
+_EXAMPLE = events.CATALOGUE[events.EventType.ACCOUNT_CREATED].example | {"cursor": events.CURSOR}
 
 
 @blueprint.get("/", endpoint="list_events")
-@query_arguments(blueprint, EventArgumentsSchema())
-@blueprint.response(200, FeedEventSchema(many=True), example=[_EXAMPLE], headers=refer("Link"))
-@blueprint.alt_response(200, schema=FeedEventSchema, content_type=_NDJSON, example=_EXAMPLE)
+@query_arguments(blueprint, events.EventArgumentsSchema())
+@blueprint.response(200, events.FeedEventSchema(many=True), example=[_EXAMPLE], headers=refer("Link"))
+@blueprint.alt_response(200, schema=events.FeedEventSchema, content_type=_NDJSON, example=_EXAMPLE)
 @answers_errors(
     blueprint,
     errors.RequestFailedValidationError,
@@ -68,7 +56,7 @@ _EXAMPLE = CATALOGUE[EventType.ACCOUNT_CREATED].example | {"cursor": CURSOR}
     errors.EventCursorExpiredError,
     errors.EventCursorAheadError,
     errors.TooManyConsumersError,
-    body=EventErrorBodySchema,
+    body=events.EventErrorBodySchema,
 )
 def list_events(arguments: dict[str, Any]) -> Response:
     """List what happened since a position, oldest first
@@ -117,7 +105,9 @@ def list_events(arguments: dict[str, Any]) -> Response:
 
 
 @blueprint.get("/consumers/", endpoint="list_event_consumers")
-@blueprint.response(200, EventConsumerAnswerSchema(many=True), example=[EventConsumerAnswerSchema.example()])
+@blueprint.response(
+    200, events.EventConsumerAnswerSchema(many=True), example=[events.EventConsumerAnswerSchema.example()]
+)
 @answers_errors(blueprint)
 def list_event_consumers() -> Response:
     """List the organisation's named consumers of events
@@ -127,12 +117,12 @@ def list_event_consumers() -> Response:
     """
     with resources().Session.begin() as session:
         history = follow_history(session)
-        found = [_report(history, it) for it in list_consumers(session, caller().organisation_id)]
+        found = [_report(history, it) for it in consumers.list_consumers(session, caller().organisation_id)]
     return jsonify(found)
 
 
 @blueprint.post("/consumers/<name>/forget/", endpoint="forget_event_consumer")
-@blueprint.response(200, EventConsumerAnswerSchema, example=EventConsumerAnswerSchema.example())
+@blueprint.response(200, events.EventConsumerAnswerSchema, example=events.EventConsumerAnswerSchema.example())
 @answers_errors(blueprint, errors.EventConsumerNotFoundError)
 def forget_event_consumer(name: str) -> Response:
     """Forget a named consumer of events
@@ -141,14 +131,14 @@ def forget_event_consumer(name: str) -> Response:
     """
     with resources().Session.begin() as session:
         history = follow_history(session)
-        report = _report(history, forget_consumer(session, caller().organisation_id, name))
+        report = _report(history, consumers.forget_consumer(session, caller().organisation_id, name))
     return jsonify(report)
 
 
 def _report(history: History, consumer: EventConsumer) -> dict[str, str]:
     return {
         "name": consumer.name,
-        "cursor": cursor_writer(history, consumer.organisation_id)(position_of(consumer)),
+        "cursor": cursor_writer(history, consumer.organisation_id)(consumers.position_of(consumer)),
         "asked_at": write_moment(consumer.asked_at),
     }
 
@@ -185,7 +175,9 @@ def _read_types(text: str | None) -> list[str] | None:
         return None
     names = [name.strip() for name in text.split(",")]
     unknown = [
-        unknown_word(name, CATALOGUE, "type of event", "type") for name in names if name not in CATALOGUE
+        unknown_word(name, events.CATALOGUE, "type of event", "type")
+        for name in names
+        if name not in events.CATALOGUE
     ]
     if unknown:
         raise RequestFailedValidationError(errors=unknown)

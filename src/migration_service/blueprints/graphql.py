@@ -26,22 +26,12 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException
 
 from migration_payloads.schemas.json import encode_json
+from migration_service import errors
 from migration_service.blueprints.graphql_schema import SCHEMA, TokenAttempt
 from migration_service.blueprints.requests.body import read_json
 from migration_service.blueprints.requests.errors import HTTP_CODES, ErrorType, status_of
 from migration_service.blueprints.requests.places import enter_place
 from migration_service.blueprints.requests.resources import resources
-from migration_service.errors import (
-    ErrorItem,
-    InvalidError,
-    ParseError,
-    PermissionDeniedError,
-    ServiceError,
-    ServiceUnavailableError,
-    ShareUsedError,
-    ThrottledError,
-    UnauthenticatedError,
-)
 
 #: A mutation with an API key has about 200 bytes, and the introspection query of tools 2,000.
 MAX_BODY_BYTES = 64 * 1024
@@ -132,7 +122,7 @@ def obtain_token() -> Response:
     try:
         enter_place()
         return _answer_result(_execute(*_read_request()))
-    except ServiceError as error:
+    except errors.ServiceError as error:
         return _answer_problem(_describe_service_error(error))
     except HTTPException as error:
         return _answer_problem(_describe_http_error(error))
@@ -143,14 +133,14 @@ def _read_request() -> tuple[str, dict[str, Any], str | None]:
     request.max_content_length = MAX_BODY_BYTES
     body = read_json()
     if not isinstance(body, dict):
-        raise InvalidError("The body must be a JSON object with a query.")
+        raise errors.InvalidError("The body must be a JSON object with a query.")
     query, variables, operation_name = (body.get(name) for name in ("query", "variables", "operationName"))
     if not isinstance(query, str):
-        raise InvalidError("query must be a string: the GraphQL document.")
+        raise errors.InvalidError("query must be a string: the GraphQL document.")
     if not isinstance(variables, dict | None):
-        raise InvalidError("variables must be an object.")
+        raise errors.InvalidError("variables must be an object.")
     if not isinstance(operation_name, str | None):
-        raise InvalidError("operationName must be a string.")
+        raise errors.InvalidError("operationName must be a string.")
     return query, variables or {}, operation_name
 
 
@@ -171,7 +161,7 @@ def _execute(query: str, variables: dict[str, Any], operation_name: str | None) 
         return ExecutionResult(None, [error])
     except RecursionError as error:
         detail = "The GraphQL document is nested too deeply."
-        raise ParseError(detail, errors=[ErrorItem("too_deep", detail)]) from error
+        raise errors.ParseError(detail, errors=[errors.ErrorItem("too_deep", detail)]) from error
 
 
 @blueprint.errorhandler(OperationalError)
@@ -224,8 +214,8 @@ def _describe_graphql_error(error: GraphQLError) -> _Problem:
         original = original.original_error
     if isinstance(original, OperationalError | PoolTimeoutError):
         logger.error("The database did not answer: %s", type(original).__name__)
-        original = ServiceUnavailableError()
-    if isinstance(original, ServiceError):
+        original = errors.ServiceUnavailableError()
+    if isinstance(original, errors.ServiceError):
         return _describe_service_error(original, place)
     if original is None:
         code, detail = _explain(error)
@@ -249,23 +239,23 @@ def _explain(error: GraphQLError) -> tuple[str, str]:
     return code, f"{sentence} Did you mean {' or '.join(names)}?" if names else f"{sentence} {_EXPECTED}"
 
 
-def _describe_service_error(error: ServiceError, place: dict[str, Any] | None = None) -> _Problem:
+def _describe_service_error(error: errors.ServiceError, place: dict[str, Any] | None = None) -> _Problem:
     """Return the problem for an expected failure."""
     status = status_of(type(error))
     match error:
-        case ThrottledError() | ShareUsedError():
-            wait = error.retry_after if isinstance(error, ThrottledError) else error.retry_seconds[1]
+        case errors.ThrottledError() | errors.ShareUsedError():
+            wait = error.retry_after if isinstance(error, errors.ThrottledError) else error.retry_seconds[1]
             return _Problem(ErrorType.THROTTLING, error.code, error.detail, status, wait, place)
-        case ServiceUnavailableError():
+        case errors.ServiceUnavailableError():
             return _Problem(
                 ErrorType.APPLICATION, error.code, error.detail, status, error.retry_seconds[0], place
             )
-        case PermissionDeniedError():
+        case errors.PermissionDeniedError():
             return _Problem(ErrorType.AUTHENTICATION, error.code, error.detail, status, place=place)
-        case UnauthenticatedError():
+        case errors.UnauthenticatedError():
             # GraphQL has executed the document, so the HTTP status is no error.
             return _Problem(ErrorType.AUTHENTICATION, error.code, error.detail, HTTPStatus.OK, place=place)
-        case ParseError(errors=[ErrorItem(code=code)]):
+        case errors.ParseError(errors=[errors.ErrorItem(code=code)]):
             # A body that exceeds a bound has the code of the bound, because a GraphQL error has no list of
             # errors.
             return _Problem(ErrorType.VALIDATION, code, error.detail, status, place=place)

@@ -17,13 +17,8 @@ from graphql import (
     GraphQLString,
 )
 
+from migration_service import errors
 from migration_service.blueprints.requests.resources import Resources
-from migration_service.errors import (
-    InvalidError,
-    PermissionDeniedError,
-    ThrottledError,
-    UnauthenticatedError,
-)
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.throttle import client_of
 from migration_service.services.access.tokens import Tokens, obtain_tokens, refresh_tokens
@@ -45,7 +40,7 @@ def obtain(_root: Any, info: GraphQLResolveInfo[TokenAttempt], **arguments: Any)
     attempt = info.context
     api_key, refresh_token = (arguments["input"].get(name) for name in ("APIKey", "refreshToken"))
     if (api_key is None) == (refresh_token is None):
-        raise InvalidError("Give either an APIKey or a refreshToken.")
+        raise errors.InvalidError("Give either an APIKey or a refreshToken.")
     client = client_of(attempt.address)
     throttle, settings, sessions = attempt.shared.throttle, attempt.shared.settings, attempt.shared.Session
     try:
@@ -54,9 +49,9 @@ def obtain(_root: Any, info: GraphQLResolveInfo[TokenAttempt], **arguments: Any)
             if api_key is not None:
                 return obtain_tokens(session, settings, api_key)
             return refresh_tokens(session, settings, refresh_token)
-    except (UnauthenticatedError, PermissionDeniedError, ThrottledError) as error:
+    except (errors.UnauthenticatedError, errors.PermissionDeniedError, errors.ThrottledError) as error:
         attempt.shared.refusals.note_refused_login(error, find_prefix(api_key or ""))
-        if isinstance(error, UnauthenticatedError):
+        if isinstance(error, errors.UnauthenticatedError):
             throttle.count_failure(client)
         raise
 

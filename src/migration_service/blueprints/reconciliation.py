@@ -15,34 +15,15 @@ from migration_service.blueprints.requests.interface import caller, make_bluepri
 from migration_service.blueprints.requests.places import database_searches
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream, stream_array
-from migration_service.schemas.reconciliation import (
-    AccountDifferenceAnswerSchema,
-    AcknowledgedAnswerSchema,
-    AcknowledgementAnswerSchema,
-    AcknowledgementBodySchema,
-    ComparingAnswerSchema,
-    OpenItemAnswerSchema,
-    ReconciliationAnswerSchema,
-    ReconciliationArgumentsSchema,
-    SentAnswerSchema,
-)
+from migration_service.schemas import reconciliation
 from migration_service.services.access.api_keys import get_api_key_name
-from migration_service.services.reconciliation.acknowledgements import (
-    AcknowledgementOrder,
-    acknowledge,
-    read_acknowledgements,
-)
+from migration_service.services.reconciliation import acknowledgements, comparisons
 from migration_service.services.reconciliation.answer import describe_progress, stream_reconciliation
-from migration_service.services.reconciliation.comparisons import (
-    get_batch_to_reconcile,
-    resume_comparison,
-    wait_for_comparison,
-)
 from migration_service.services.reconciliation.created_accounts import stream_id_map
 from migration_service.services.reconciliation.differences import NOT_COMPARED
 from migration_service.services.reconciliation.verdict import judge
 
-_ACKNOWLEDGEMENTS = AcknowledgementAnswerSchema(many=True)
+_ACKNOWLEDGEMENTS = reconciliation.AcknowledgementAnswerSchema(many=True)
 
 #: Seconds for which a request compares, and after which it may ask again.
 WAIT, _ASK_AGAIN = 10.0, 5
@@ -54,10 +35,10 @@ _ACKNOWLEDGEMENT_EXAMPLE = {
     "external_account_numbers": ["10000002", "10000007"],
     "reason": "Moved to another supplier before the migration.",
 }
-_EXAMPLE = ReconciliationAnswerSchema.example(
-    sent=SentAnswerSchema.example(added_lines_refused=0),
+_EXAMPLE = reconciliation.ReconciliationAnswerSchema.example(
+    sent=reconciliation.SentAnswerSchema.example(added_lines_refused=0),
     open=[
-        OpenItemAnswerSchema.example(
+        reconciliation.OpenItemAnswerSchema.example(
             external_account_number="10000002",
             errors=[
                 {
@@ -68,7 +49,11 @@ _EXAMPLE = ReconciliationAnswerSchema.example(
             ],
         )
     ],
-    differences=[AccountDifferenceAnswerSchema.example(external_account_number="10000003", differences=[])],
+    differences=[
+        reconciliation.AccountDifferenceAnswerSchema.example(
+            external_account_number="10000003", differences=[]
+        )
+    ],
     totals=[
         {"measure": "accounts", "staged": 99_999, "created": 99_999},
         {"measure": "ledger_balances", "staged": -1204.55, "created": -1204.55},
@@ -85,11 +70,11 @@ _ID_MAP_EXAMPLE = (
 
 
 @blueprint.get("/<import_supplier_code>/", endpoint="reconcile_import_supplier")
-@query_arguments(blueprint, ReconciliationArgumentsSchema())
-@blueprint.response(200, ReconciliationAnswerSchema, example=_EXAMPLE)
+@query_arguments(blueprint, reconciliation.ReconciliationArgumentsSchema())
+@blueprint.response(200, reconciliation.ReconciliationAnswerSchema, example=_EXAMPLE)
 @blueprint.alt_response(
     202,
-    schema=ComparingAnswerSchema,
+    schema=reconciliation.ComparingAnswerSchema,
     description="Workers go on comparing. The Location has the answer once they have ended.",
 )
 @answers_errors(
@@ -116,9 +101,9 @@ def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     sessions = resources().Session
     with sessions.begin() as session:
         supplier = supplier_in_path(session, import_supplier_code)
-        batch_id = get_batch_to_reconcile(session, arguments.get("batch"), supplier)
-        comparison_id = resume_comparison(session, supplier, batch_id, _read_id(arguments))
-    if comparison_id and not wait_for_comparison(sessions, comparison_id, seconds=WAIT):
+        batch_id = comparisons.get_batch_to_reconcile(session, arguments.get("batch"), supplier)
+        comparison_id = comparisons.resume_comparison(session, supplier, batch_id, _read_id(arguments))
+    if comparison_id and not comparisons.wait_for_comparison(sessions, comparison_id, seconds=WAIT):
         with sessions.begin() as session:
             progress = describe_progress(session, comparison_id)
         if progress is not None:
@@ -150,7 +135,7 @@ def _read_id(arguments: dict[str, Any]) -> UUID | None:
 
 
 @blueprint.post("/<import_supplier_code>/acknowledgements/")
-@blueprint.response(201, AcknowledgedAnswerSchema, example={"acknowledged": 2})
+@blueprint.response(201, reconciliation.AcknowledgedAnswerSchema, example={"acknowledged": 2})
 @answers_errors(
     blueprint,
     errors.RequestFailedValidationError,
@@ -159,7 +144,7 @@ def _read_id(arguments: dict[str, Any]) -> UUID | None:
     errors.ImportSupplierNotFoundError,
     errors.BatchNotFoundError,
 )
-@json_body(blueprint, AcknowledgementBodySchema(), _ACKNOWLEDGEMENT_EXAMPLE)
+@json_body(blueprint, reconciliation.AcknowledgementBodySchema(), _ACKNOWLEDGEMENT_EXAMPLE)
 def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
     """Acknowledge refused accounts or lines that will not be migrated
 
@@ -170,10 +155,10 @@ def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
     """
     with resources().Session.begin() as session:
         supplier = supplier_in_path(session, import_supplier_code)
-        batch_id = get_batch_to_reconcile(session, body.pop("batch", None), supplier)
+        batch_id = comparisons.get_batch_to_reconcile(session, body.pop("batch", None), supplier)
         name = body.pop("by", None) or get_api_key_name(session, caller().api_key_id)
-        order = AcknowledgementOrder(**body, batch_id=batch_id, acknowledged_by=name)
-        acknowledged = acknowledge(session, supplier.id, order)
+        order = acknowledgements.AcknowledgementOrder(**body, batch_id=batch_id, acknowledged_by=name)
+        acknowledged = acknowledgements.acknowledge(session, supplier.id, order)
     return jsonify({"acknowledged": acknowledged}), 201
 
 
@@ -190,7 +175,7 @@ def get_acknowledgements(import_supplier_code: str) -> Response:
         supplier = supplier_in_path(session, import_supplier_code)
 
     def pages() -> Iterator[str]:
-        for found in read_acknowledgements(sessions, supplier.id):
+        for found in acknowledgements.read_acknowledgements(sessions, supplier.id):
             yield encode_json(_ACKNOWLEDGEMENTS.dump(found)).decode()[1:-1]
 
     return stream_array(pages())

@@ -27,6 +27,7 @@ from migration_service.schemas.webhooks import (
     WebhookChangeSchema,
     WebhookDeliveryAnswerSchema,
 )
+from migration_service.services.webhooks import endpoints
 from migration_service.services.webhooks.deliveries import (
     get_delivery,
     list_deliveries,
@@ -34,16 +35,6 @@ from migration_service.services.webhooks.deliveries import (
     redeliver_since,
     report_delivery,
     send_test,
-)
-from migration_service.services.webhooks.endpoints import (
-    WebhookCaller,
-    change_endpoint,
-    create_endpoint,
-    get_endpoint,
-    list_endpoints,
-    remove_endpoint,
-    report_endpoint,
-    rotate_secret,
 )
 from migration_service.services.webhooks.setup import address_rules, seal
 from migration_service.states import DeliveryState
@@ -85,7 +76,7 @@ def create(body: dict[str, Any]) -> Response:
     """
     settings = resources().settings
     with resources().Session.begin() as session:
-        endpoint, secret = create_endpoint(
+        endpoint, secret = endpoints.create_endpoint(
             session,
             caller().organisation_id,
             address_rules(settings),
@@ -109,7 +100,9 @@ def list_all() -> Response:
     At most 50, the oldest first.
     """
     with resources().Session.begin() as session:
-        found = list_endpoints(session, organisation_ids=[caller().organisation_id], caller=_caller())
+        found = endpoints.list_endpoints(
+            session, organisation_ids=[caller().organisation_id], caller=_caller()
+        )
     return jsonify(WebhookAnswerSchema(many=True).dump(found))
 
 
@@ -137,7 +130,7 @@ def change(body: dict[str, Any], webhook_id: str) -> Response:
     with resources().Session.begin() as session:
         endpoint = _find(session, webhook_id, lock=True)
         rules = address_rules(resources().settings)
-        change_endpoint(session, endpoint, rules, body, caller=_caller())
+        endpoints.change_endpoint(session, endpoint, rules, body, caller=_caller())
         return jsonify(_dump(session, endpoint))
 
 
@@ -152,7 +145,7 @@ def remove(webhook_id: str) -> Response:
     with resources().Session.begin() as session:
         endpoint = _find(session, webhook_id, lock=True)
         answer = jsonify(_dump(session, endpoint))
-        remove_endpoint(session, endpoint)
+        endpoints.remove_endpoint(session, endpoint)
     return answer
 
 
@@ -174,7 +167,9 @@ def rotate(body: dict[str, Any], webhook_id: str) -> Response:
     """
     with resources().Session.begin() as session:
         endpoint = _find(session, webhook_id, lock=True)
-        answer = jsonify({"secret": rotate_secret(session, endpoint, seal(resources().settings), **body)})
+        answer = jsonify(
+            {"secret": endpoints.rotate_secret(session, endpoint, seal(resources().settings), **body)}
+        )
         keep_with_effect(session, answer, _close, subject=endpoint.id)
     return answer
 
@@ -264,13 +259,13 @@ def send_again(body: dict[str, Any], webhook_id: str) -> Response:
 
 def _find(session: Session, webhook_id: str, *, lock: bool = False) -> WebhookEndpoint:
     owner = caller().organisation_id
-    return get_endpoint(session, webhook_id, organisation_id=owner, caller=_caller(), lock=lock)
+    return endpoints.get_endpoint(session, webhook_id, organisation_id=owner, caller=_caller(), lock=lock)
 
 
-def _caller() -> WebhookCaller:
-    return WebhookCaller(caller().api_key_id, caller().import_supplier_ids)
+def _caller() -> endpoints.WebhookCaller:
+    return endpoints.WebhookCaller(caller().api_key_id, caller().import_supplier_ids)
 
 
 def _dump(session: Session, endpoint: WebhookEndpoint) -> dict[str, Any]:
-    dumped: dict[str, Any] = WebhookAnswerSchema().dump(report_endpoint(session, endpoint))
+    dumped: dict[str, Any] = WebhookAnswerSchema().dump(endpoints.report_endpoint(session, endpoint))
     return dumped

@@ -10,13 +10,7 @@ from migration_service.services.batches.results.activity import STALLED_AFTER
 from migration_service.services.emails.waiting import count_waiting
 from migration_service.services.events.horizon import find_holder
 from migration_service.services.processing.slots import Slots
-from migration_service.services.reporting.counts import (
-    find_stuck_attempts,
-    list_paused_suppliers,
-    read_deferred_batches,
-    read_in_progress,
-    read_running_batches,
-)
+from migration_service.services.reporting import counts
 from migration_service.services.setup.vendors import list_payment_vendors
 from migration_service.states import BatchCondition
 from migration_service.tasks.app import MigrationCelery
@@ -112,7 +106,7 @@ def check_slots(parts: ServiceParts) -> Iterator[Diagnosis]:
             time.sleep(_PAUSE_SECONDS)
         in_use = Slots(parts.redis).in_use()
         with parts.sessions.begin() as session:
-            now = read_in_progress(session)
+            now = counts.read_in_progress(session)
         if in_use == now.attempts:
             break
     limit = "no limit" if now.limit is None else f"limit {now.limit}"
@@ -141,7 +135,7 @@ def check_slots(parts: ServiceParts) -> Iterator[Diagnosis]:
 def check_suppliers(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Report each paused supplier, whose requests are refused and whose batches wait."""
     with parts.sessions.begin() as session:
-        paused = list_paused_suppliers(session)
+        paused = counts.list_paused_suppliers(session)
     if not paused:
         yield ok("suppliers", "none is paused")
     for code, waiting in paused:
@@ -173,8 +167,8 @@ def check_vendors(parts: ServiceParts) -> Iterator[Diagnosis]:
 def check_batches(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Report each running batch that makes no progress, or slow progress because the machine is busy."""
     with parts.sessions.begin() as session:
-        found = read_running_batches(session)
-        deferred = read_deferred_batches(session)
+        found = counts.read_running_batches(session)
+        deferred = counts.read_deferred_batches(session)
     concerns = {
         batch_id: it
         for batch_id, it in found.items()
@@ -241,7 +235,7 @@ def check_messages(parts: ServiceParts) -> Iterator[Diagnosis]:
 def check_stuck_attempts(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Report each attempt that has been in progress for longer than all its tries can take."""
     with parts.sessions.begin() as session:
-        stuck = find_stuck_attempts(session, seconds=_STUCK_SECONDS)
+        stuck = counts.find_stuck_attempts(session, seconds=_STUCK_SECONDS)
     if not stuck:
         yield ok("attempts", f"none has been in progress for more than {_STUCK_SECONDS:.0f} s")
     for attempt in stuck:

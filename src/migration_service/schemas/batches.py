@@ -1,35 +1,13 @@
 """Query strings and responses of the endpoints for batches."""
 
 from migration_payloads.profile import Profile
+from migration_payloads.schemas import fields
 from migration_payloads.schemas.base import AnswerSchema, Fields
-from migration_payloads.schemas.fields import (
-    Choice,
-    Flag,
-    Identifier,
-    Text,
-)
-from migration_service.schemas import answers
-from migration_service.schemas.error_threshold import (
-    ERROR_THRESHOLD,
-    STOP_COUNT_WARNINGS,
-    STOP_IGNORE_CODES,
-    STOP_MIN_LINES,
-    STOP_WINDOW_LINES,
-    BrakeAnswerSchema,
-    stop_after_errors,
-)
+from migration_service import states
+from migration_service.schemas import answers, error_threshold
 from migration_service.schemas.extracts import extract_moment
 from migration_service.schemas.paging import page_cursor, page_limit
 from migration_service.schemas.requests import LineErrorObjectSchema
-from migration_service.states import (
-    BatchCondition,
-    BatchKind,
-    BatchMode,
-    BatchSource,
-    BatchState,
-    LineStatus,
-    StagingResult,
-)
 
 _BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
 _MOMENT = "2026-03-01T22:00:00Z"
@@ -50,68 +28,68 @@ _WARNING = {
 class BatchArgumentsSchema(Fields):
     """The query string for starting a batch."""
 
-    import_supplier = Identifier(
+    import_supplier = fields.Identifier(
         "The import supplier that every line of the batch names.", "DEMO_SUPPLIER", required=True
     )
-    kind = Choice(
-        BatchKind,
+    kind = fields.Choice(
+        states.BatchKind,
         "The kind of the lines. Each line is a request body of the single endpoint.",
         "accounts",
-        load_default=BatchKind.ACCOUNTS.value,
+        load_default=states.BatchKind.ACCOUNTS.value,
     )
-    mode = Choice(
-        BatchMode,
+    mode = fields.Choice(
+        states.BatchMode,
         "`validate` and `stage` do the same as the endpoints. `import` stages and creates accounts, "
         "or adds data. `dry-run` does the same as `import` and rolls it back. Only accounts can be "
         "staged.",
         "import",
         required=True,
     )
-    operations_team_name = Identifier(
+    operations_team_name = fields.Identifier(
         "The operations team of the created accounts. Required for `import` and `dry-run` of "
         "accounts, ignored in the other modes, and refused for added data.",
         "Migration Team",
     )
-    source = Choice(
-        BatchSource,
+    source = fields.Choice(
+        states.BatchSource,
         "`upload`: the lines are in the body. `pending`: there is no body, and the batch has all "
         "pending accounts of the supplier. Only for `import` and `dry-run`.",
         "upload",
-        load_default=BatchSource.UPLOAD.value,
+        load_default=states.BatchSource.UPLOAD.value,
     )
 
-    check_previously_added = Flag(
+    check_previously_added = fields.Flag(
         "Transactions only: skip a transaction that was already added. The default is true.", True
     )
-    force_add_to_current_statement = Flag(
+    force_add_to_current_statement = fields.Flag(
         "Transactions only: if a transaction is outside the open statement period, change its date "
         "instead of failing. The default is true.",
         True,
     )
-    include_older_versions = Flag(
+    include_older_versions = fields.Flag(
         "With `source=pending`: include accounts whose newer version was refused. The default is false.",
         False,
     )
-    name = Text("A name to recognise the batch by.", "First night", max_length=200)
-    file_name = Text("The name of the file in the body.", "book.ndjson.gz", max_length=255)
-    profile = Choice(
+    name = fields.Text("A name to recognise the batch by.", "First night", max_length=200)
+    file_name = fields.Text("The name of the file in the body.", "book.ndjson.gz", max_length=255)
+    profile = fields.Choice(
         Profile,
         "The profile to validate the lines under, instead of the supplier's. Only `strict`, unless "
         "the mode is `validate`.",
         "strict",
     )
     extracted_at = extract_moment()
-    stop_after_errors = stop_after_errors(required=False)
-    stop_min_lines = STOP_MIN_LINES
-    stop_window_lines = STOP_WINDOW_LINES
-    stop_ignore_codes = STOP_IGNORE_CODES
-    stop_count_warnings = STOP_COUNT_WARNINGS
+    stop_after_errors = error_threshold.stop_after_errors(required=False)
+    stop_min_lines = error_threshold.STOP_MIN_LINES
+    stop_window_lines = error_threshold.STOP_WINDOW_LINES
+    stop_ignore_codes = error_threshold.STOP_IGNORE_CODES
+    stop_count_warnings = error_threshold.STOP_COUNT_WARNINGS
 
 
 class BatchListArgumentsSchema(Fields):
     """The query string of the list of batches."""
 
-    import_supplier = Identifier("Only batches of this import supplier.", "DEMO_SUPPLIER")
+    import_supplier = fields.Identifier("Only batches of this import supplier.", "DEMO_SUPPLIER")
     limit = page_limit("batches")
     cursor = page_cursor(_BATCH_ID)
 
@@ -119,8 +97,8 @@ class BatchListArgumentsSchema(Fields):
 class FailedLinesArgumentsSchema(Fields):
     """The query string for the failed lines of a batch."""
 
-    code = Identifier("Only lines with an error or a warning of this code.", "invalid_phone_number")
-    path = Identifier(
+    code = fields.Identifier("Only lines with an error or a warning of this code.", "invalid_phone_number")
+    path = fields.Identifier(
         "Only lines with an error or a warning at or below this path. `*` stands for any index, as in "
         "`customers.*.mobile`.",
         "customers.*.mobile",
@@ -131,16 +109,16 @@ class FailedLinesArgumentsSchema(Fields):
 class ResultArgumentsSchema(FailedLinesArgumentsSchema):
     """The query string of the results of a batch."""
 
-    status = Choice(LineStatus, "Only lines with this status.", "FAILED")
-    staging_result = Choice(
-        StagingResult, "Only lines whose payload was staged with this result.", "REPLACED"
+    status = fields.Choice(states.LineStatus, "Only lines with this status.", "FAILED")
+    staging_result = fields.Choice(
+        states.StagingResult, "Only lines whose payload was staged with this result.", "REPLACED"
     )
 
 
 class RetryArgumentsSchema(FailedLinesArgumentsSchema):
     """The query string of a retry."""
 
-    all = Flag("Include lines that failed because of their content.", False, load_default=False)
+    all = fields.Flag("Include lines that failed because of their content.", False, load_default=False)
 
 
 class BatchAnswerSchema(AnswerSchema):
@@ -162,14 +140,14 @@ class BatchAnswerSchema(AnswerSchema):
     file_bytes = answers.Integer(
         "The size of the file as it was sent, in bytes.", 36_412_877, allow_none=True
     )
-    kind = answers.String("The kind of its lines.", "accounts", words=BatchKind)
+    kind = answers.String("The kind of its lines.", "accounts", words=states.BatchKind)
     options = answers.Dict(
         "For transactions: the arguments that differ from the default. For pending accounts: "
         "`include_older_versions`.",
         {},
         openapi={"type": "object", "additionalProperties": {"type": "boolean"}},
     )
-    mode = answers.String("The mode in which its lines are processed.", "import", words=BatchMode)
+    mode = answers.String("The mode in which its lines are processed.", "import", words=states.BatchMode)
     profile = answers.String(
         "The profile of its lines. Null for the supplier's profile.", "strict", allow_none=True
     )
@@ -182,8 +160,8 @@ class BatchAnswerSchema(AnswerSchema):
         None,
         allow_none=True,
     )
-    source = answers.String("The source of its lines.", "upload", words=BatchSource)
-    state = answers.String("Its state.", "RUNNING", words=BatchState)
+    source = answers.String("The source of its lines.", "upload", words=states.BatchSource)
+    state = answers.String("Its state.", "RUNNING", words=states.BatchState)
     reason = answers.String(
         "The code of the reason why it is WAITING, PAUSED or STOPPED.",
         "import_supplier_paused",
@@ -239,7 +217,7 @@ class BatchProgressAnswerSchema(BatchAnswerSchema):
         "spend most of their time waiting for a processor, because the machine is busy with other work.",
         "THROTTLED",
         allow_none=True,
-        words=BatchCondition,
+        words=states.BatchCondition,
     )
     next_try_at = answers.Moment(
         "If the condition is `DEFERRED`: when lines are tried next, in UTC, or null if they are "
@@ -255,9 +233,9 @@ class BatchProgressAnswerSchema(BatchAnswerSchema):
         allow_none=True,
     )
     brake = answers.Nested(
-        BrakeAnswerSchema,
+        error_threshold.BrakeAnswerSchema,
         "The error threshold, which pauses the batch after too many errors. Null if it has none.",
-        ERROR_THRESHOLD,
+        error_threshold.ERROR_THRESHOLD,
         allow_none=True,
     )
     control_totals_differing = answers.Integer(
@@ -286,7 +264,7 @@ class LineResultSchema(AnswerSchema):
     external_account_number = answers.String(
         "The account's number. Null if the line does not have a valid one.", "100000038", allow_none=True
     )
-    status = answers.String("The status of the line.", "FAILED", words=LineStatus)
+    status = answers.String("The status of the line.", "FAILED", words=states.LineStatus)
     service_account_number = answers.String(
         "The created account's number, or null.", "A-7KX2M9QD", allow_none=True
     )
@@ -300,5 +278,5 @@ class LineResultSchema(AnswerSchema):
         "The result of staging its payload. Null if nothing was staged.",
         "STAGED",
         allow_none=True,
-        words=StagingResult,
+        words=states.StagingResult,
     )

@@ -2,14 +2,8 @@
 
 from migration_payloads.errors import Confidence, Operation
 from migration_payloads.profile import Profile
+from migration_payloads.schemas import fields
 from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
-from migration_payloads.schemas.fields import (
-    Choice,
-    Flag,
-    Identifier,
-    NormalIdentifier,
-    WholeNumber,
-)
 from migration_service.schemas import answers
 from migration_service.schemas.paging import page_cursor
 from migration_service.states import StagingResult
@@ -18,14 +12,16 @@ from migration_service.states import StagingResult
 class ProcessRequestSchema(CommandFields):
     """The body of the process endpoint (section 4.3)."""
 
-    external_account_number = NormalIdentifier("The number of a staged account.", "100000038", required=True)
-    import_supplier_code = NormalIdentifier(
+    external_account_number = fields.NormalIdentifier(
+        "The number of a staged account.", "100000038", required=True
+    )
+    import_supplier_code = fields.NormalIdentifier(
         "Code of the account's import supplier.", "DEMO_SUPPLIER", required=True
     )
-    operations_team_name = Identifier(
+    operations_team_name = fields.Identifier(
         "The operations team of the account. It must exist.", "Migration Team", required=True
     )
-    dry_run = Flag(
+    dry_run = fields.Flag(
         "Do everything, then roll it back. The status is 400 even if it succeeds.", False, load_default=False
     )
 
@@ -33,13 +29,13 @@ class ProcessRequestSchema(CommandFields):
 class ValidateArgumentsSchema(Fields):
     """The query string of the validate endpoint."""
 
-    profile = Choice(Profile, "The profile to validate under, instead of the supplier's.", "strict")
+    profile = fields.Choice(Profile, "The profile to validate under, instead of the supplier's.", "strict")
 
 
 class ListArgumentsSchema(Fields):
     """The query string of a list."""
 
-    limit = WholeNumber(
+    limit = fields.WholeNumber(
         "At most this many entries, 1 to 100,000. The Link header leads to the next page.",
         1_000,
         parameter={"type": "integer", "minimum": 1, "maximum": 100_000},

@@ -4,15 +4,8 @@ from typing import Any
 
 from marshmallow import ValidationError, validates_schema
 
+from migration_payloads.schemas import fields
 from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
-from migration_payloads.schemas.fields import (
-    Choice,
-    Identifier,
-    NormalIdentifier,
-    Object,
-    Values,
-    WholeNumber,
-)
 from migration_payloads.schemas.messages import Message
 from migration_service.schemas import answers
 from migration_service.schemas.deciding import decided_by
@@ -29,19 +22,21 @@ _CODES = [blocker.value for blocker in UndoBlocker]
 class UndoneWaveSchema(CommandFields):
     """A wave of a plan."""
 
-    plan_id = Identifier("The id of the plan.", _PLAN_ID, required=True)
-    number = WholeNumber("The number of the wave.", 1, required=True)
+    plan_id = fields.Identifier("The id of the plan.", _PLAN_ID, required=True)
+    number = fields.WholeNumber("The number of the wave.", 1, required=True)
 
 
 class UndoTargetSchema(CommandFields):
     """The accounts to undo: those of a batch or a wave, or accounts by number."""
 
-    import_supplier = NormalIdentifier(
+    import_supplier = fields.NormalIdentifier(
         "Code of the accounts' import supplier.", "DEMO_SUPPLIER", required=True
     )
-    external_account_numbers = Values(NormalIdentifier(), "The numbers of the accounts.", ["10000001"])
-    batch = Identifier("Instead of numbers: all accounts that this batch created.", _BATCH_ID)
-    wave = Object(
+    external_account_numbers = fields.Values(
+        fields.NormalIdentifier(), "The numbers of the accounts.", ["10000001"]
+    )
+    batch = fields.Identifier("Instead of numbers: all accounts that this batch created.", _BATCH_ID)
+    wave = fields.Object(
         UndoneWaveSchema,
         "Instead of numbers: all accounts that this wave created.",
         {"plan_id": _PLAN_ID, "number": 1},
@@ -59,15 +54,15 @@ class UndoTargetSchema(CommandFields):
 class UndoBodySchema(UndoTargetSchema):
     """The body for starting an undo."""
 
-    reason = Identifier(
+    reason = fields.Identifier(
         "The reason. It is kept: no personal data.",
         "The mapping of tariffs was wrong.",
         required=True,
         max_length=1_000,
     )
     by = decided_by()
-    overrides = Values(
-        Choice(UndoBlocker),
+    overrides = fields.Values(
+        fields.Choice(UndoBlocker),
         "Undo accounts although these block them. The key needs the scope `override`.",
         ["email_sent"],
     )
@@ -76,7 +71,7 @@ class UndoBodySchema(UndoTargetSchema):
 class UndoListArgumentsSchema(Fields):
     """The query string of the list of undos."""
 
-    import_supplier = Identifier("Only undos of this import supplier.", "DEMO_SUPPLIER")
+    import_supplier = fields.Identifier("Only undos of this import supplier.", "DEMO_SUPPLIER")
     limit = page_limit("undos")
     cursor = page_cursor(_UNDO_ID)
 
@@ -84,7 +79,7 @@ class UndoListArgumentsSchema(Fields):
 class UndoResultArgumentsSchema(Fields):
     """The query string of the outcomes of an undo."""
 
-    outcome = Choice(UndoOutcome, "Only accounts with this outcome.", "KEPT")
+    outcome = fields.Choice(UndoOutcome, "Only accounts with this outcome.", "KEPT")
 
 
 class FoundBlockerAnswerSchema(AnswerSchema):

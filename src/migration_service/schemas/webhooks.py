@@ -4,18 +4,8 @@ from typing import Any
 
 from marshmallow import ValidationError, validates_schema
 
+from migration_payloads.schemas import fields
 from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
-from migration_payloads.schemas.fields import (
-    Choice,
-    EmailAddress,
-    Flag,
-    Identifier,
-    NormalIdentifier,
-    Text,
-    UtcMoment,
-    Values,
-    WholeNumber,
-)
 from migration_payloads.schemas.messages import Message
 from migration_service.schemas import answers
 from migration_service.schemas.events import EventType
@@ -44,36 +34,38 @@ def _require_some(values: list[Any] | None) -> None:
 class WebhookChangeSchema(CommandFields):
     """The body for changing a webhook. What is left out stays as it is."""
 
-    url = Identifier("Where events are sent: https and a public host.", _URL, max_length=2_048)
-    description = Text("A name for people.", "Billing", max_length=256)
-    event_types = Values(
-        Choice(EventType),
+    url = fields.Identifier("Where events are sent: https and a public host.", _URL, max_length=2_048)
+    description = fields.Text("A name for people.", "Billing", max_length=256)
+    event_types = fields.Values(
+        fields.Choice(EventType),
         "The types of events that are sent. Null for all, including future ones.",
         _TYPES,
         allow_none=True,
         validate=_require_some,
     )
-    import_suppliers = Values(
-        NormalIdentifier(),
+    import_suppliers = fields.Values(
+        fields.NormalIdentifier(),
         "Codes of the import suppliers whose events are sent. Null for all events of the organisation, also "
         "those that concern no supplier.",
         ["DEMO_SUPPLIER"],
         allow_none=True,
         validate=_require_some,
     )
-    enabled = Flag("Whether events are sent.", True)
+    enabled = fields.Flag("Whether events are sent.", True)
 
 
 class WebhookBodySchema(WebhookChangeSchema):
     """The body for creating a webhook."""
 
-    url = Identifier("Where events are sent: https and a public host.", _URL, required=True, max_length=2_048)
+    url = fields.Identifier(
+        "Where events are sent: https and a public host.", _URL, required=True, max_length=2_048
+    )
 
 
 class OperatorsChangeSchema(WebhookChangeSchema):
     """What operators can change. Only they name a person to whom the service sends e-mail."""
 
-    email = EmailAddress(
+    email = fields.EmailAddress(
         "Who is told if the webhook is switched off. Null for nobody.", "owner@example.com", allow_none=True
     )
 
@@ -85,7 +77,7 @@ class OperatorsBodySchema(OperatorsChangeSchema, WebhookBodySchema):
 class RotationSchema(CommandFields):
     """The body for a new secret."""
 
-    overlap_hours = WholeNumber(
+    overlap_hours = fields.WholeNumber(
         f"Hours for which messages are signed with the old secret, too, 0 to {LONGEST_OVERLAP}.",
         USUAL_OVERLAP,
         load_default=USUAL_OVERLAP,
@@ -103,9 +95,9 @@ class RotationSchema(CommandFields):
 class RedeliverySchema(CommandFields):
     """The events to send again: one, or those since a time."""
 
-    delivery_number = WholeNumber("The event of this delivery.", 4711)
-    since = UtcMoment("Instead: events whose `created_at` is not before then.", "2026-03-01T00:00:00Z")
-    only_failed = Flag(
+    delivery_number = fields.WholeNumber("The event of this delivery.", 4711)
+    since = fields.UtcMoment("Instead: events whose `created_at` is not before then.", "2026-03-01T00:00:00Z")
+    only_failed = fields.Flag(
         "With `since`: only events whose deliveries have failed. Otherwise all, also those from the time "
         "when the webhook was switched off.",
         True,
@@ -124,7 +116,7 @@ class RedeliverySchema(CommandFields):
 class DeliveryListArgumentsSchema(Fields):
     """The query string of the list of deliveries."""
 
-    state = Choice(DeliveryState, "Only deliveries in this state.", "FAILED")
+    state = fields.Choice(DeliveryState, "Only deliveries in this state.", "FAILED")
     limit = page_limit("deliveries")
     cursor = page_cursor("4711")
 

@@ -9,11 +9,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.models import Operator
-from migration_service.services.access.operators import (
-    OperatorRole,
-    create_operator,
-    set_operator_password,
-)
+from migration_service.services.access import operators
 from migration_service_local.servers.home import Home
 
 #: The first operator of the console, and the file in the home folder with only the password.
@@ -41,6 +37,6 @@ def make_first_operator(home: Home, database_url: str) -> None:
         if session.scalar(select(Operator.id).limit(1)) is not None:
             return
         password = secrets.token_urlsafe(18)
-        create_operator(session, FIRST_OPERATOR, OperatorRole.ADMINISTER)
-        set_operator_password(session, FIRST_OPERATOR, password)
+        operators.create_operator(session, FIRST_OPERATOR, operators.OperatorRole.ADMINISTER)
+        operators.set_operator_password(session, FIRST_OPERATOR, password)
         home.write_text(PASSWORD_FILE, password)

@@ -15,13 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
-from migration_service.models import (
-    ImportSupplier,
-    OperationsTeam,
-    Organisation,
-    PaymentInstruction,
-    PaymentVendor,
-)
+from migration_service import models
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.access.api_keys import issue_api_key
 from migration_service.services.setup.organisations import create_organisation, get_organisation
@@ -158,16 +152,16 @@ class SampleMigration:
 def make_sample_supplier(database_url: str) -> str:
     """Create the organisation, the import supplier and the team if they do not exist. Return a new key."""
     with open_session(database_url) as session:
-        if not session.scalar(select(Organisation.id).where(Organisation.name == ORGANISATION)):
+        if not session.scalar(select(models.Organisation.id).where(models.Organisation.name == ORGANISATION)):
             create_organisation(session, ORGANISATION)
-        if not session.scalar(select(ImportSupplier.id).where(ImportSupplier.code == SUPPLIER)):
+        if not session.scalar(select(models.ImportSupplier.id).where(models.ImportSupplier.code == SUPPLIER)):
             create_import_supplier(
                 session,
                 code=SUPPLIER,
                 organisation_name=ORGANISATION,
                 document_root="s3://sample-energy/migration",
             )
-        if not session.scalar(select(OperationsTeam.id).where(OperationsTeam.name == TEAM)):
+        if not session.scalar(select(models.OperationsTeam.id).where(models.OperationsTeam.name == TEAM)):
             create_operations_team(session, TEAM)
         return issue_api_key(session, organisation_name=ORGANISATION)
 
@@ -199,17 +193,17 @@ def take_down_sandbox_vendor(database_url: str) -> None:
     """
     with open_session(database_url) as session:
         vendor = _find_sandbox_vendor(session)
-        used = exists().where(PaymentInstruction.payment_vendor_pk == PaymentVendor.id)
-        if vendor is not None and session.scalar(select(used).where(PaymentVendor.id == vendor.id)):
+        used = exists().where(models.PaymentInstruction.payment_vendor_pk == models.PaymentVendor.id)
+        if vendor is not None and session.scalar(select(used).where(models.PaymentVendor.id == vendor.id)):
             vendor.url = NO_ADDRESS
         elif vendor is not None:
             session.delete(vendor)
 
 
-def _find_sandbox_vendor(session: Session) -> PaymentVendor | None:
+def _find_sandbox_vendor(session: Session) -> models.PaymentVendor | None:
     """Return the vendor that an earlier start created, found by its name and its secret's variable."""
     return session.scalar(
-        select(PaymentVendor).where(
-            PaymentVendor.name == VENDOR, PaymentVendor.secret_env == SANDBOX_VARIABLE
+        select(models.PaymentVendor).where(
+            models.PaymentVendor.name == VENDOR, models.PaymentVendor.secret_env == SANDBOX_VARIABLE
         )
     )

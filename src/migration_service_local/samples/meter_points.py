@@ -3,11 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from migration_service_local.samples.codes import (
-    BUSINESS_CONNECTIONS,
-    ELECTRICITY_CONNECTIONS,
-    GAS_CONNECTIONS,
-)
+from migration_service_local.samples import codes
 from migration_service_local.samples.connections import Connection
 from migration_service_local.samples.dates import Supply
 from migration_service_local.samples.tariffs import cents, split_into_tax_steps, vat
@@ -85,14 +81,14 @@ def _make_configuration(r: Callable[[], float], connection: Connection, start: s
     profile: str
     if connection.supply_type == "GAS":
         profile = "G1A" if connection.annual < 5_000 else "G2A"
-        capacity, cap_tar_code = GAS_CONNECTIONS[2 if profile == "G2A" else int(r() * 2)]
+        capacity, cap_tar_code = codes.GAS_CONNECTIONS[2 if profile == "G2A" else int(r() * 2)]
     elif connection.business:
         profile = "E2B" if len(connection.registers) > 1 else "E2A"
-        capacity, cap_tar_code = BUSINESS_CONNECTIONS[int(r() * 3)]
+        capacity, cap_tar_code = codes.BUSINESS_CONNECTIONS[int(r() * 3)]
     else:
         night = len(connection.registers) > 1
         profile = ("E1B" if r() < 0.6 else "E1C" if r() < 0.3 else "E1A") if night else "E1A"
-        capacity, cap_tar_code = ELECTRICITY_CONNECTIONS[int(r() * 3)]
+        capacity, cap_tar_code = codes.ELECTRICITY_CONNECTIONS[int(r() * 3)]
     return {
         "allocation_method": "SMART" if connection.smart else "PROFILE",
         "energy_delivery_status": "ACTIVE",

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-from migration_service_client import models
+from migration_service_client import models, operations
 from migration_service_client.answers import decode, parse
 from migration_service_client.codes import BY_CODE, AccountAlreadyImported, AuthenticationFailed
 from migration_service_client.errors import ServiceError, ServiceUnreachable, UnexpectedAnswer
@@ -25,13 +25,6 @@ from migration_service_client.models import (
     Finding,
     StagingReport,
     UndoProgressAnswer,
-)
-from migration_service_client.operations import (
-    get_attempt,
-    get_batch,
-    get_undo,
-    process_account,
-    stage_account,
 )
 from migration_service_client.requests import Json, Pages, Request
 
@@ -186,7 +179,7 @@ def single(request: Request[T], policy: Policy) -> Conversation[T]:
         attempt: AttemptAnswer | None = None
         while attempt is None or attempt.outcome is None:
             yield Pause((answer.retry_after() or _POLL) * (1 + _JITTER * policy.jitter()))
-            answer = yield from exchange(get_attempt(attempt_id), policy)
+            answer = yield from exchange(operations.get_attempt(attempt_id), policy)
             attempt = decode(AttemptAnswer, parse(answer.body))
         if attempt.service_account_number is not None:
             created: T = decode(request.answer, {"service_account_number": attempt.service_account_number})
@@ -318,9 +311,9 @@ def create_account(
     key = None if book is None or line is None else idempotency_key(book, line, account)
     warnings: tuple[Finding, ...] = ()
     try:
-        staged: StagingReport = yield stage_account(account, extracted_at=extracted_at)
+        staged: StagingReport = yield operations.stage_account(account, extracted_at=extracted_at)
         warnings = staged.warnings
-        created: models.CreatedAccount = yield process_account(
+        created: models.CreatedAccount = yield operations.process_account(
             external_account_number=payload["external_account_number"],
             import_supplier_code=payload["import_supplier"],
             operations_team_name=operations_team_name,
@@ -345,7 +338,7 @@ def wait_for_batch(
     """
     pauses = _pauses(seconds)
     while True:
-        batch: BatchProgressAnswer = yield get_batch(batch_id)
+        batch: BatchProgressAnswer = yield operations.get_batch(batch_id)
         if progress is not None:
             progress(batch)
         if batch.state not in ("RUNNING", "WAITING"):
@@ -357,7 +350,7 @@ def wait_for_undo(undo_id: str, *, seconds: float = 2.0) -> Conversation[UndoPro
     """Ask for an undo until it has ended, and return it. `seconds` is as for `wait_for_batch`."""
     pauses = _pauses(seconds)
     while True:
-        undo: UndoProgressAnswer = yield get_undo(undo_id)
+        undo: UndoProgressAnswer = yield operations.get_undo(undo_id)
         if undo.finished_at is not None:
             return undo
         yield Pause(next(pauses))

@@ -15,17 +15,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 
+from migration_service import errors
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.views import VIEWS, Need
 from migration_service.blueprints.requests.holding import disregard_effects
 from migration_service.blueprints.requests.resources import resources
-from migration_service.errors import (
-    BatchNotFoundError,
-    ImportSupplierNotFoundError,
-    PermissionDeniedError,
-    UnauthenticatedError,
-    WavePlanNotFoundError,
-)
 from migration_service.models import Batch, ImportSupplier, WavePlan
 from migration_service.origin import ActorKind, Origin, set_origin
 from migration_service.services.access.operator_sessions import (
@@ -90,7 +84,7 @@ def _require_access() -> Response | None:
     if not active:
         return _ask_to_log_in()
     if not _satisfies(active.operator, need):
-        raise PermissionDeniedError(_refusal(need))
+        raise errors.PermissionDeniedError(_refusal(need))
     return None
 
 
@@ -110,7 +104,7 @@ def current_session() -> ActiveSession:
     """Return the session of the operator who is logged in. Raise UnauthenticatedError if nobody is."""
     active = find_session()
     if active is None:
-        raise UnauthenticatedError
+        raise errors.UnauthenticatedError
     return active
 
 
@@ -180,10 +174,10 @@ def supplier_of(session: Session, code: str) -> KnownSupplier:
     """
     try:
         supplier = find_import_supplier(session, code, organisation_id=None)
-    except PermissionDeniedError:
+    except errors.PermissionDeniedError:
         supplier = None
     if supplier is None or not sees(supplier.organisation_id):
-        raise ImportSupplierNotFoundError(found=code)
+        raise errors.ImportSupplierNotFoundError(found=code)
     return supplier
 
 
@@ -191,7 +185,7 @@ def batch_of(session: Session, batch_id: UUID) -> Batch:
     """Return the batch with this id. Raise BatchNotFoundError if the operator may not see it."""
     batch = get_batch(session, str(batch_id), organisation_id=None)
     if not sees(batch.organisation_id):
-        raise BatchNotFoundError(found=str(batch_id))
+        raise errors.BatchNotFoundError(found=str(batch_id))
     return batch
 
 
@@ -199,5 +193,5 @@ def plan_of(session: Session, plan_id: UUID) -> WavePlan:
     """Return the wave plan with this id. Raise WavePlanNotFoundError if the operator may not see it."""
     plan = get_plan(session, str(plan_id), organisation_id=None)
     if not sees(plan.organisation_id):
-        raise WavePlanNotFoundError(found=str(plan_id))
+        raise errors.WavePlanNotFoundError(found=str(plan_id))
     return plan

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 from wtforms import HiddenField, StringField, validators
 
+from migration_service import errors
 from migration_service.blueprints.console.access import current_session
 from migration_service.blueprints.console.faults import FormWithFaults
 from migration_service.blueprints.console.languages import gettext as _
@@ -24,12 +25,6 @@ from migration_service.blueprints.requests.errors import status_of
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.reference import wait_until_known
 from migration_service.db.sql import OpenTransaction, autocommit
-from migration_service.errors import (
-    IdempotencyKeyReusedError,
-    InvalidError,
-    RequestFailedValidationError,
-    ServiceError,
-)
 from migration_service.services.idempotency.keys import KeptAnswer, KeyedRequest, find_answer, keep_answer
 from migration_service.tasks.batches import feed_batches
 
@@ -122,7 +117,7 @@ def act(
             if "show" in request.form or request.form.get("seen") != _digest(effects):
                 return page.show(200, effects=effects)
         return _do(form, make_preview, perform, feeds=feeds, prepare=prepare)
-    except (InvalidError, RequestFailedValidationError) as error:
+    except (errors.InvalidError, errors.RequestFailedValidationError) as error:
         return page.show(status_of(type(error)), error=error)
 
 
@@ -175,7 +170,7 @@ class _Page:
     has_effects: bool
 
     def show(
-        self, status: int, *, error: ServiceError | None = None, effects: Facts | None = None
+        self, status: int, *, error: errors.ServiceError | None = None, effects: Facts | None = None
     ) -> Response:
         others = self.form.take(error) if error is not None else []
         with resources().Session.begin() as session:
@@ -204,9 +199,9 @@ def _find_earlier(form: ActionForm) -> KeptAnswer | None:
     try:
         with autocommit(resources().Session) as connection:
             found = find_answer(connection, _keyed(form))
-    except IdempotencyKeyReusedError:
+    except errors.IdempotencyKeyReusedError:
         message = _("This form was already sent, with other values or in another session. Open it again.")
-        raise InvalidError(message) from None
+        raise errors.InvalidError(message) from None
     return found if isinstance(found, KeptAnswer) else None
 
 

@@ -15,12 +15,7 @@ from migration_payloads.schemas.account import ACCOUNT_IMPORT
 from migration_payloads.schemas.fields import Choice, Flag
 from migration_payloads.schemas.privacy import has_telephone_number, is_nobodys, walk_fields
 from migration_service.blueprints.console.access import current_operator
-from migration_service.schemas.added_data import (
-    NotesRequestSchema,
-    PaymentInstructionRequestSchema,
-    StatementsRequestSchema,
-    TransactionsRequestSchema,
-)
+from migration_service.schemas import added_data
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.reconciliation.differences import AccountDifference
 
@@ -28,10 +23,10 @@ MASK = "•••"
 
 _SCHEMAS = (
     ACCOUNT_IMPORT,
-    NotesRequestSchema(),
-    TransactionsRequestSchema(),
-    StatementsRequestSchema(),
-    PaymentInstructionRequestSchema(),
+    added_data.NotesRequestSchema(),
+    added_data.TransactionsRequestSchema(),
+    added_data.StatementsRequestSchema(),
+    added_data.PaymentInstructionRequestSchema(),
 )
 
 

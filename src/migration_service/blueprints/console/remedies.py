@@ -8,12 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from migration_service.blueprints.console.languages import gettext
-from migration_service.blueprints.description.error_catalogue import (
-    added_data_errors,
-    field_errors,
-    request_errors,
-    rule_errors,
-)
+from migration_service.blueprints.description import error_catalogue
 from migration_service.services.batches.retry import MAY_PASS
 
 
@@ -44,9 +39,10 @@ def find_sentences() -> Iterator[str]:
 def _sentences() -> dict[str, tuple[tuple[str, ...], str]]:
     """Return the meanings and the remedy of each code. A code of a field and a rule has both meanings."""
     found: dict[str, tuple[tuple[str, ...], str]] = {
-        it.code: ((it.meaning,), it.remedy) for it in (*request_errors(), *field_errors())
+        it.code: ((it.meaning,), it.remedy)
+        for it in (*error_catalogue.request_errors(), *error_catalogue.field_errors())
     }
-    for it in (*rule_errors(), *added_data_errors()):
+    for it in (*error_catalogue.rule_errors(), *error_catalogue.added_data_errors()):
         meanings, _ = found.get(it.code, ((), ""))
         found[it.code] = ((*meanings, it.meaning), it.remedy)
     return found

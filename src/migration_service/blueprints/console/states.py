@@ -4,11 +4,7 @@ from collections.abc import Mapping
 
 from migration_service.blueprints.console.languages import current_language, gettext, mark
 from migration_service.errors import ImportSupplierCompleteError
-from migration_service.services.batches.states import (
-    API_KEY_REVOKED,
-    ERROR_THRESHOLD_REACHED,
-    WINDOW_CLOSED,
-)
+from migration_service.services.batches import states
 from migration_service.states import WaveState
 
 #: The states in words, shown beside the codes in languages other than English.
@@ -74,13 +70,13 @@ _OF_WAVE: Mapping[str, str] = {
 }
 
 _REASONS: Mapping[str, str] = {
-    API_KEY_REVOKED: mark(
+    states.API_KEY_REVOKED: mark(
         "It is paused because its API key was revoked. Resume it here, or with another key."
     ),
-    ERROR_THRESHOLD_REACHED: mark(
+    states.ERROR_THRESHOLD_REACHED: mark(
         "It is paused because it has too many errors. Look at them, and then resume or stop it."
     ),
-    WINDOW_CLOSED: mark(
+    states.WINDOW_CLOSED: mark(
         "It is paused because its window is closed. It resumes automatically in the next one."
     ),
     ImportSupplierCompleteError.code: mark("It is stopped because its import supplier is Complete."),

@@ -8,6 +8,7 @@ from flask import Flask
 from flask_smorest import Api, Blueprint
 
 from migration_payloads.schemas.base import Fields
+from migration_service import errors
 from migration_service.blueprints.description.docs_page import docs_blueprint
 from migration_service.blueprints.description.document import complete_description
 from migration_service.blueprints.description.error_catalogue import field_errors, meaning_of, rule_errors
@@ -15,38 +16,25 @@ from migration_service.blueprints.description.event_catalogue import add_event_s
 from migration_service.blueprints.description.examples import NUMBER
 from migration_service.blueprints.requests.describing import View, only_describe
 from migration_service.blueprints.requests.errors import error_body, status_of
-from migration_service.errors import (
-    AccountAlreadyImportedError,
-    AccountFailedValidationError,
-    InvalidError,
-    NotAuthenticatedError,
-    ParseError,
-    PermissionDeniedError,
-    RequestFailedValidationError,
-    ServiceError,
-    ServiceUnavailableError,
-    ShareUsedError,
-    UnauthenticatedError,
-)
 from migration_service.schemas.requests import ErrorBodySchema
 
 #: Errors that every operation with a token can return.
-_EVERYWHERE: tuple[type[ServiceError], ...] = (
-    NotAuthenticatedError,
-    UnauthenticatedError,
-    PermissionDeniedError,
-    ShareUsedError,
-    RequestFailedValidationError,  # for an unknown query parameter
-    ServiceUnavailableError,
+_EVERYWHERE: tuple[type[errors.ServiceError], ...] = (
+    errors.NotAuthenticatedError,
+    errors.UnauthenticatedError,
+    errors.PermissionDeniedError,
+    errors.ShareUsedError,
+    errors.RequestFailedValidationError,  # for an unknown query parameter
+    errors.ServiceUnavailableError,
 )
 
 
 def answers_errors(
     blueprint: Blueprint,
-    *classes: type[ServiceError],
+    *classes: type[errors.ServiceError],
     everywhere: bool = True,
     body: type[Fields] = ErrorBodySchema,
-    as_answered: Callable[[InvalidError], InvalidError] = lambda error: error,
+    as_answered: Callable[[errors.InvalidError], errors.InvalidError] = lambda error: error,
 ) -> Callable[[View], View]:
     """Describe the errors of an operation: for each status its codes, each with an example.
 
@@ -54,9 +42,9 @@ def answers_errors(
     operation returns.
     """
 
-    def example(error_class: type[ServiceError]) -> ServiceError:
+    def example(error_class: type[errors.ServiceError]) -> errors.ServiceError:
         error = _example(error_class)
-        return as_answered(error) if isinstance(error, InvalidError) else error
+        return as_answered(error) if isinstance(error, errors.InvalidError) else error
 
     def decorate(view: View) -> View:
         listed = sorted(dict.fromkeys((*classes, *(_EVERYWHERE if everywhere else ()))), key=status_of)
@@ -75,20 +63,20 @@ def answers_errors(
     return decorate
 
 
-def _codes_within(error: type[ServiceError]) -> str:
+def _codes_within(error: type[errors.ServiceError]) -> str:
     """Return a sentence that lists the codes in the `errors` of a failed validation."""
     entries = []
-    if issubclass(error, RequestFailedValidationError) and error is not ParseError:
+    if issubclass(error, errors.RequestFailedValidationError) and error is not errors.ParseError:
         entries += field_errors()
-    if error is AccountFailedValidationError:
+    if error is errors.AccountFailedValidationError:
         entries += rule_errors()
     codes = ", ".join(f"`{code}`" for code in dict.fromkeys(entry.code for entry in entries))
     return f"\n  Codes within: {codes}." if codes else ""
 
 
-def _example(error: type[ServiceError]) -> ServiceError:
-    if error is AccountAlreadyImportedError:
-        return AccountAlreadyImportedError(NUMBER, "A-7KX2M9QD")
+def _example(error: type[errors.ServiceError]) -> errors.ServiceError:
+    if error is errors.AccountAlreadyImportedError:
+        return errors.AccountAlreadyImportedError(NUMBER, "A-7KX2M9QD")
     return error()
 
 

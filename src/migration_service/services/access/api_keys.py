@@ -17,12 +17,7 @@ from sqlalchemy import select, text, update
 from sqlalchemy.orm import Session
 
 from migration_payloads.moments import write_moment
-from migration_service.errors import (
-    ApiKeyEndedError,
-    ApiKeyNotFoundError,
-    ApiKeyRevokedError,
-    UnauthenticatedError,
-)
+from migration_service import errors
 from migration_service.models import ApiKey, Organisation, WebhookEndpoint
 from migration_service.origin import current_origin
 from migration_service.schemas.events import EventType
@@ -102,7 +97,7 @@ def roll_api_key(session: Session, prefix: str, overlap: timedelta) -> tuple[str
     old = get_api_key(session, prefix)
     now = datetime.now(UTC)
     if old.revoked_at or (old.expires_at and old.expires_at <= now):
-        raise ApiKeyEndedError(found=old.prefix)
+        raise errors.ApiKeyEndedError(found=old.prefix)
     api_key, new = _make(old.organisation_id)
     new.name, new.scopes, new.expires_at = old.name, old.scopes, old.expires_at
     new.import_supplier_ids, new.allowed_networks = old.import_supplier_ids, old.allowed_networks
@@ -138,11 +133,11 @@ def authenticate_api_key(session: Session, api_key: str) -> ApiKey:
     if prefix := find_prefix(api_key):
         found = session.scalar(select(ApiKey).where(ApiKey.prefix == prefix))
     if found is None or not hmac.compare_digest(found.key_sha256, _hash(api_key)):
-        raise UnauthenticatedError(_NOT_VALID)
+        raise errors.UnauthenticatedError(_NOT_VALID)
     if found.revoked_at:
-        raise ApiKeyRevokedError(_NOT_VALID)
+        raise errors.ApiKeyRevokedError(_NOT_VALID)
     if found.expires_at and found.expires_at <= datetime.now(UTC):
-        raise UnauthenticatedError(_NOT_VALID)
+        raise errors.UnauthenticatedError(_NOT_VALID)
     require_address(found.allowed_networks, current_origin().address)
     note_use(found)
     return found
@@ -181,7 +176,7 @@ def get_api_key(session: Session, prefix: str) -> ApiKey:
         api_key = session.scalar(select(ApiKey).where(ApiKey.prefix == prefix))
     if api_key is None:
         # Text that is not in the form of a prefix may be a mistyped key, so the error does not repeat it.
-        raise ApiKeyNotFoundError(found=prefix if _PREFIX.fullmatch(prefix) else None)
+        raise errors.ApiKeyNotFoundError(found=prefix if _PREFIX.fullmatch(prefix) else None)
     return api_key
 
 

@@ -13,12 +13,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.errors import (
-    OperatorNotFoundError,
-    PasswordInvalidError,
-    ThrottledError,
-    UnauthenticatedError,
-)
+from migration_service import errors
 from migration_service.models import Operator, OperatorOrganisation, OperatorSession, Organisation
 from migration_service.origin import ActorKind, acting_as, current_origin
 from migration_service.services.access.throttle import client_of
@@ -106,7 +101,7 @@ def set_operator_password(session: Session, name: str, password: str) -> None:
     Raise OperatorNotFoundError and PasswordInvalidError.
     """
     if not _SHORTEST <= len(password) <= _LONGEST:
-        raise PasswordInvalidError
+        raise errors.PasswordInvalidError
     operator = _get(session, name)
     operator.password_hash = password_hasher().hash(password)
     _end_sessions(session, operator, "password_set")
@@ -141,12 +136,12 @@ def authenticate_operator(sessions: sessionmaker[Session], name: str, password: 
             # The same work for an unknown name, so that the response time reveals nothing.
             stored = str(operator.password_hash) if operator else _nobodys_hash()
         if not _matches(stored, password) or operator is None:
-            raise UnauthenticatedError(_REFUSED)
+            raise errors.UnauthenticatedError(_REFUSED)
         renewed = password_hasher().hash(password) if password_hasher().check_needs_rehash(stored) else stored
     with sessions.begin() as session:
         operator = _find_usable(session, name)
         if operator is None or operator.password_hash != stored:  # changed meanwhile
-            raise UnauthenticatedError(_REFUSED)
+            raise errors.UnauthenticatedError(_REFUSED)
         operator.password_hash = renewed
         return _admit(session, operator)
 
@@ -164,11 +159,11 @@ def _checking_a_password() -> Iterator[None]:
     client = client_of(current_origin().address)
     with _checks_lock:
         if len(_checks) >= MOST_CHECKS or _checks.count(client) >= MOST_CHECKS_OF_ADDRESS:
-            raise ThrottledError(1)
+            raise errors.ThrottledError(1)
         _checks.append(client)
     try:
         if not _CHECK.acquire(timeout=_LONGEST_WAIT):
-            raise ThrottledError(1)
+            raise errors.ThrottledError(1)
         try:
             yield
         finally:
@@ -185,7 +180,7 @@ def admit_operator(session: Session, name: str) -> AuthenticatedOperator:
     """
     operator = session.scalar(select(Operator).where(Operator.name == name)) if is_name(name) else None
     if operator is None or operator.disabled_at is not None:
-        raise UnauthenticatedError("The identity provider knows you, but you are no operator here.")
+        raise errors.UnauthenticatedError("The identity provider knows you, but you are no operator here.")
     return _admit(session, operator)
 
 
@@ -212,7 +207,7 @@ def _end_sessions(session: Session, operator: Operator, reason: str) -> None:
 def _get(session: Session, name: str) -> Operator:
     operator = session.scalar(select(Operator).where(Operator.name == name)) if is_name(name) else None
     if operator is None:
-        raise OperatorNotFoundError(found=name)
+        raise errors.OperatorNotFoundError(found=name)
     return operator
 
 

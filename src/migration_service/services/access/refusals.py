@@ -13,14 +13,8 @@ from enum import StrEnum
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service import errors
 from migration_service.db.sql import autocommit
-from migration_service.errors import (
-    ApiKeyRevokedError,
-    PermissionDeniedError,
-    RefreshTokenReusedError,
-    ServiceError,
-    ThrottledError,
-)
 from migration_service.metrics.process import SECURITY_EVENTS
 from migration_service.origin import Origin, current_origin
 from migration_service.services.access.sessions import REUSED, end_session
@@ -80,17 +74,17 @@ class RefusalLog:
         #: The entries that this process has written in this minute, to avoid asking the database again.
         self._written: set[str] = set()
 
-    def note_refused_login(self, error: ServiceError, prefix: str | None) -> None:
+    def note_refused_login(self, error: errors.ServiceError, prefix: str | None) -> None:
         """Record the refusal of a login, an API key (with this prefix, if it had one) or a refresh token.
 
         A refresh token that was already used ends its session.
         """
-        if isinstance(error, RefreshTokenReusedError) and error.session_id:
+        if isinstance(error, errors.RefreshTokenReusedError) and error.session_id:
             with self._sessions.begin() as session:
                 end_session(session, str(error.session_id), REUSED)
         self._note(_event(error, SecurityEvent.FAILED_LOGIN), AuditAction.LOGIN_REFUSED, prefix)
 
-    def note_refused_request(self, error: ServiceError) -> None:
+    def note_refused_request(self, error: errors.ServiceError) -> None:
         """Record the refusal of a request because of its token or the permissions of its key."""
         event = _event(error, SecurityEvent.REFUSED_TOKEN)
         denied = event is SecurityEvent.PERMISSION_DENIED
@@ -129,15 +123,15 @@ class RefusalLog:
             return True
 
 
-def _event(error: ServiceError, otherwise: SecurityEvent) -> SecurityEvent:
+def _event(error: errors.ServiceError, otherwise: SecurityEvent) -> SecurityEvent:
     match error:
-        case ApiKeyRevokedError():
+        case errors.ApiKeyRevokedError():
             return SecurityEvent.REVOKED_KEY_USED
-        case RefreshTokenReusedError():
+        case errors.RefreshTokenReusedError():
             return SecurityEvent.REFRESH_TOKEN_REUSED
-        case ThrottledError():
+        case errors.ThrottledError():
             return SecurityEvent.THROTTLED_LOGIN
-        case PermissionDeniedError():
+        case errors.PermissionDeniedError():
             return SecurityEvent.PERMISSION_DENIED
     return otherwise
 

@@ -19,26 +19,11 @@ from migration_payloads.moments import write_moment
 from migration_payloads.profile import Profile
 from migration_payloads.rules.added_data import NOT_TAKEN, check_note
 from migration_payloads.schemas.json import encode_json
-from migration_service.errors import (
-    AccountNotFoundError,
-    ErrorItem,
-    ImportSupplierNotFoundError,
-    ImportSupplierNotFoundInBodyError,
-)
+from migration_service import errors
 from migration_service.models import Note
 from migration_service.origin import current_origin
 from migration_service.services.access.callers import Caller
-from migration_service.services.accounts.added_data import (
-    Accepted,
-    Addition,
-    Checked,
-    OpenAccount,
-    PostedBody,
-    check_body,
-    open_account,
-    resolve_document,
-    terms_of,
-)
+from migration_service.services.accounts import added_data
 from migration_service.services.setup.suppliers import KnownSupplier
 
 
@@ -59,7 +44,7 @@ class NoteResult:
     body: str | None
     status: NoteStatus
     #: Warnings about parts of the posted note that the existing note lacks. They were not added.
-    warnings: list[ErrorItem] = field(default_factory=list)
+    warnings: list[errors.ErrorItem] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry of the response (section 4.8), with `warnings` only if there are any."""
@@ -80,25 +65,25 @@ class _Content:
 _Same = dict[datetime, _Content]
 
 
-def add_notes(session: Session, caller: Caller, body: PostedBody) -> Accepted:
+def add_notes(session: Session, caller: Caller, body: added_data.PostedBody) -> added_data.Accepted:
     """Add the notes that are not on the account yet. Return an entry for each note, in order.
 
     `body.data` is loaded by `schemas.added_data.NotesRequest`. Raise ImportSupplierNotFoundError,
     AccountNotFoundError, or RequestFailedValidationError if the supplier is strict and a note has warnings.
     """
     try:
-        account = open_account(session, caller, body, missing=AccountNotFoundError)
-    except ImportSupplierNotFoundInBodyError as error:
+        account = added_data.open_account(session, caller, body, missing=errors.AccountNotFoundError)
+    except errors.ImportSupplierNotFoundInBodyError as error:
         # Section 4.8 requires 404 for the supplier and the account, although both are in the body.
-        raise ImportSupplierNotFoundError(errors=error.errors) from None
-    checked = check_notes(body, *terms_of(account.supplier))
+        raise errors.ImportSupplierNotFoundError(errors=error.errors) from None
+    checked = check_notes(body, *added_data.terms_of(account.supplier))
     checked.raise_errors()
-    (results,) = add_notes_to_accounts(session, [Addition(account, body.data)])
+    (results,) = add_notes_to_accounts(session, [added_data.Addition(account, body.data)])
     warnings = [warning for note in results for warning in note.warnings]
-    return Accepted([note.to_dict() for note in results], checked.warnings + warnings)
+    return added_data.Accepted([note.to_dict() for note in results], checked.warnings + warnings)
 
 
-def check_notes(body: PostedBody, profile: Profile, _today: date) -> Checked:
+def check_notes(body: added_data.PostedBody, profile: Profile, _today: date) -> added_data.Checked:
     """Return the findings of schema and rules in the notes of a body."""
     now = _now()
     faulty = {".".join((error.attr or "").split(".")[:2]) for error in body.errors}
@@ -108,10 +93,12 @@ def check_notes(body: PostedBody, profile: Profile, _today: date) -> Checked:
         if f"notes.{i}" not in faulty
         for finding in check_note(note, now, i)
     ]
-    return check_body(body, findings, profile)
+    return added_data.check_body(body, findings, profile)
 
 
-def add_notes_to_accounts(session: Session, additions: Sequence[Addition]) -> list[list[NoteResult]]:
+def add_notes_to_accounts(
+    session: Session, additions: Sequence[added_data.Addition]
+) -> list[list[NoteResult]]:
     """Add the notes that the accounts do not have yet. Return the results of each addition.
 
     The caller must have locked the accounts and checked the rules. Additions to one account are made in
@@ -122,7 +109,7 @@ def add_notes_to_accounts(session: Session, additions: Sequence[Addition]) -> li
 
 
 def write_notes(
-    session: Session, posted: Sequence[tuple[OpenAccount, list[dict[str, Any]]]]
+    session: Session, posted: Sequence[tuple[added_data.OpenAccount, list[dict[str, Any]]]]
 ) -> list[list[NoteResult]]:
     """Add notes to accounts locked by the caller, like `add_notes_to_accounts`."""
     books = _Books(
@@ -142,7 +129,7 @@ class _Books:
         self._now = _now()
         self.rows: list[dict[str, Any]] = []
 
-    def take(self, account: OpenAccount, note: dict[str, Any], index: int) -> NoteResult:
+    def take(self, account: added_data.OpenAccount, note: dict[str, Any], index: int) -> NoteResult:
         """Return the result for a note and remember the note. `index` is its position in the body."""
         sameness = hash_sameness(note)
         same = self._known.setdefault((account.id, sameness), {})
@@ -220,7 +207,7 @@ def _content(note: dict[str, Any]) -> _Content:
     return _Content(paths, note.get("is_pinned", False), note.get("unpin_at"))
 
 
-def _not_taken(note: dict[str, Any], existing: _Content, index: int) -> list[ErrorItem]:
+def _not_taken(note: dict[str, Any], existing: _Content, index: int) -> list[errors.ErrorItem]:
     """Return a warning for each part of a posted note that the existing note lacks."""
     posted = _content(note)
     lost = {
@@ -229,7 +216,7 @@ def _not_taken(note: dict[str, Any], existing: _Content, index: int) -> list[Err
         "unpin_at": "unpin_at" in note and posted.unpin_at != existing.unpin_at,
     }
     return [
-        ErrorItem(
+        errors.ErrorItem(
             NOT_TAKEN, f"The note already exists, and its {name} was not changed.", f"notes.{index}.{name}"
         )
         for name, is_lost in lost.items()
@@ -237,7 +224,9 @@ def _not_taken(note: dict[str, Any], existing: _Content, index: int) -> list[Err
     ]
 
 
-def _row(account: OpenAccount, note: dict[str, Any], created_at: datetime, sameness: bytes) -> dict[str, Any]:
+def _row(
+    account: added_data.OpenAccount, note: dict[str, Any], created_at: datetime, sameness: bytes
+) -> dict[str, Any]:
     return {
         "account_pk": account.id,
         "body": note.get("body"),
@@ -252,4 +241,6 @@ def _row(account: OpenAccount, note: dict[str, Any], created_at: datetime, samen
 
 def _documents(supplier: KnownSupplier, note: dict[str, Any]) -> list[dict[str, str]]:
     paths = [document["document_path"] for document in note.get("document_paths", ())]
-    return [{"document_path": it, "document_location": resolve_document(supplier, it)} for it in paths]
+    return [
+        {"document_path": it, "document_location": added_data.resolve_document(supplier, it)} for it in paths
+    ]

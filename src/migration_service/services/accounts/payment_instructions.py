@@ -12,25 +12,12 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from migration_payloads.profile import Profile
-from migration_service.errors import (
-    AccountErasedError,
-    AccountNotFoundInBodyError,
-    ErrorItem,
-    PaymentInstructionRejectedError,
-)
+from migration_service import errors
 from migration_service.models import Account, ImportSupplier, PaymentInstruction, PaymentVendor
 from migration_service.origin import current_origin
 from migration_service.payment_vendors.protocol import UNKNOWN_INSTRUCTION, PaymentInstructionDetails
 from migration_service.services.access.callers import Caller
-from migration_service.services.accounts.added_data import (
-    Accepted,
-    Checked,
-    OpenAccount,
-    PostedBody,
-    check_body,
-    open_account,
-    terms_of,
-)
+from migration_service.services.accounts import added_data
 from migration_service.services.setup.vendors import get_payment_vendor
 
 
@@ -38,35 +25,37 @@ from migration_service.services.setup.vendors import get_payment_vendor
 class InstructionOrder:
     """A payment instruction that may be added once its vendor has confirmed it."""
 
-    account: OpenAccount
+    account: added_data.OpenAccount
     external_account_number: str
     vendor: PaymentVendor
     reference: str
     type: str
     #: Whether it exists already, so that the vendor is not asked again.
     exists: bool
-    warnings: list[ErrorItem] = field(default_factory=list)
+    warnings: list[errors.ErrorItem] = field(default_factory=list)
 
 
-def prepare_instruction(session: Session, caller: Caller, body: PostedBody) -> InstructionOrder:
+def prepare_instruction(session: Session, caller: Caller, body: added_data.PostedBody) -> InstructionOrder:
     """Run all checks that are possible before the vendor is asked.
 
     `body.data` is loaded by `schemas.added_data.PaymentInstructionRequest`. Raise
     ImportSupplierNotFoundInBodyError, AccountNotFoundInBodyError, RequestFailedValidationError or
     PaymentVendorNotFoundError.
     """
-    account = open_account(session, caller, body, lock=False)
-    checked = check_instruction(body, *terms_of(account.supplier))
+    account = added_data.open_account(session, caller, body, lock=False)
+    checked = check_instruction(body, *added_data.terms_of(account.supplier))
     checked.raise_errors()
     return replace(find_instruction(session, account, body.data), warnings=checked.warnings)
 
 
-def check_instruction(body: PostedBody, profile: Profile, _today: date) -> Checked:
+def check_instruction(body: added_data.PostedBody, profile: Profile, _today: date) -> added_data.Checked:
     """Return the findings of the schema in a body. There are no rules for payment instructions."""
-    return check_body(body, [], profile)
+    return added_data.check_body(body, [], profile)
 
 
-def find_instruction(session: Session, account: OpenAccount, data: dict[str, Any]) -> InstructionOrder:
+def find_instruction(
+    session: Session, account: added_data.OpenAccount, data: dict[str, Any]
+) -> InstructionOrder:
     """Return the payment instruction in a body for an account. Raise PaymentVendorNotFoundError."""
     reference, instruction_type = data["reference"], data["type"]
     vendor = get_payment_vendor(session, account.supplier.organisation_id, data["vendor"])
@@ -96,7 +85,7 @@ def ask_vendor(order: InstructionOrder) -> PaymentInstructionDetails:
     details = adapter.retrieve_instruction(reference=order.reference, type=order.type)
     ours = (order.external_account_number, order.account.service_account_number)
     if details.account_reference is not None and details.account_reference not in ours:
-        raise PaymentInstructionRejectedError(
+        raise errors.PaymentInstructionRejectedError(
             "The payment vendor has this payment instruction for another account."
         )
     return details
@@ -104,7 +93,7 @@ def ask_vendor(order: InstructionOrder) -> PaymentInstructionDetails:
 
 def add_instruction(
     session: Session, order: InstructionOrder, details: PaymentInstructionDetails | None
-) -> Accepted:
+) -> added_data.Accepted:
     """Store a confirmed instruction, and return the body of the response (section 4.11).
 
     Nothing changes if `details` is None because it exists already. Raise the errors of `store_instruction`.
@@ -112,7 +101,9 @@ def add_instruction(
     if details is not None:
         store_instruction(session, order, details)
     number = order.account.service_account_number
-    return Accepted({"service_account_number": number, "reference": order.reference}, order.warnings)
+    return added_data.Accepted(
+        {"service_account_number": number, "reference": order.reference}, order.warnings
+    )
 
 
 def store_instruction(session: Session, order: InstructionOrder, details: PaymentInstructionDetails) -> bool:
@@ -125,7 +116,7 @@ def store_instruction(session: Session, order: InstructionOrder, details: Paymen
     _require_still_there(session, order.account.id)
     if _is_of_another_organisation(session, order, details):
         # The same message as for an unknown reference, to reveal nothing about other organisations.
-        raise PaymentInstructionRejectedError(UNKNOWN_INSTRUCTION)
+        raise errors.PaymentInstructionRejectedError(UNKNOWN_INSTRUCTION)
     stored = session.execute(
         insert(PaymentInstruction)
         .values(
@@ -149,9 +140,9 @@ def _require_still_there(session: Session, account_pk: int) -> None:
     account = select(Account.erased_at).where(Account.id == account_pk)
     row = session.execute(account.with_for_update(read=True, key_share=True)).one_or_none()
     if row is None:
-        raise AccountNotFoundInBodyError
+        raise errors.AccountNotFoundInBodyError
     if row.erased_at is not None:
-        raise AccountErasedError
+        raise errors.AccountErasedError
 
 
 def _is_of_another_organisation(

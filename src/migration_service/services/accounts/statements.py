@@ -30,18 +30,7 @@ from migration_service.errors import (
 from migration_service.models import Statement
 from migration_service.origin import current_origin
 from migration_service.services.access.callers import Caller
-from migration_service.services.accounts.added_data import (
-    Accepted,
-    Addition,
-    Checked,
-    OpenAccount,
-    PostedBody,
-    check_body,
-    find_faults,
-    open_account,
-    part_values,
-    terms_of,
-)
+from migration_service.services.accounts import added_data
 from migration_service.states import StatementOrigin
 
 # Rules of payloads that do not apply here: statements can be sent again, and documents are optional.
@@ -60,7 +49,9 @@ class AddedStatements:
     warnings: list[ErrorItem]
 
 
-def add_historical_statements(session: Session, caller: Caller, body: PostedBody) -> Accepted:
+def add_historical_statements(
+    session: Session, caller: Caller, body: added_data.PostedBody
+) -> added_data.Accepted:
     """Add the statements that the account does not have yet. Existing ones are not changed.
 
     `body.data` is loaded by `schemas.added_data.StatementsRequest`. Return the validated data, which is the
@@ -68,18 +59,18 @@ def add_historical_statements(session: Session, caller: Caller, body: PostedBody
     RequestFailedValidationError if a rule is broken, or HistoricalStatementAlreadyExistsError with every
     statement whose statement_id belongs to another statement. The caller then rolls back.
     """
-    account = open_account(session, caller, body)
-    checked = check_statements(body, *terms_of(account.supplier))
+    account = added_data.open_account(session, caller, body)
+    checked = check_statements(body, *added_data.terms_of(account.supplier))
     checked.raise_errors()
-    (added,) = add_statements_to_accounts(session, [Addition(account, body.data)])
+    (added,) = add_statements_to_accounts(session, [added_data.Addition(account, body.data)])
     if isinstance(added, ServiceError):
         raise added
-    return Accepted(body.data, checked.warnings + added.warnings)
+    return added_data.Accepted(body.data, checked.warnings + added.warnings)
 
 
-def check_statements(body: PostedBody, profile: Profile, today: date) -> Checked:
+def check_statements(body: added_data.PostedBody, profile: Profile, today: date) -> added_data.Checked:
     """Return the findings of schema and rules in the statements of a body."""
-    findings = find_faults(
+    findings = added_data.find_faults(
         {"statements": body.data.get("statements", [])},
         profile,
         today,
@@ -88,11 +79,11 @@ def check_statements(body: PostedBody, profile: Profile, today: date) -> Checked
         without=_NOT_CHECKED,
         faulty=[error.attr for error in body.errors if error.attr],
     )
-    return check_body(body, findings, profile)
+    return added_data.check_body(body, findings, profile)
 
 
 def add_statements_to_accounts(
-    session: Session, additions: Sequence[Addition]
+    session: Session, additions: Sequence[added_data.Addition]
 ) -> list[AddedStatements | InvalidError]:
     """Add the statements that the accounts do not have yet. Return the result of each addition.
 
@@ -109,7 +100,7 @@ def add_statements_to_accounts(
 class _StatementBooks:
     """The existing statements that posted ones may match, and the rows of the new ones."""
 
-    def __init__(self, session: Session, additions: Sequence[Addition]) -> None:
+    def __init__(self, session: Session, additions: Sequence[added_data.Addition]) -> None:
         self._session = session
         posted = [(it.account.id, statement) for it in additions for statement in it.data["statements"]]
         #: Statements by account key and statement_id, and statement_ids by account key and number.
@@ -120,13 +111,15 @@ class _StatementBooks:
             self._known[row[0], row.statement_id] = {it: value for it, value in values if value is not None}
             self._numbers[row[0], row.number] = row.statement_id
         self._sums = _sum_transactions(session, {(key, statement["number"]) for key, statement in posted})
-        self._rows: list[tuple[OpenAccount, dict[str, Any]]] = []
+        self._rows: list[tuple[added_data.OpenAccount, dict[str, Any]]] = []
 
-    def find(self, account: OpenAccount, statement_id: str) -> dict[str, Any] | None:
+    def find(self, account: added_data.OpenAccount, statement_id: str) -> dict[str, Any] | None:
         """Return the account's statement with this statement_id, or None."""
         return self._known.get((account.id, statement_id))
 
-    def find_faults(self, account: OpenAccount, statement: dict[str, Any], index: int) -> list[ErrorItem]:
+    def find_faults(
+        self, account: added_data.OpenAccount, statement: dict[str, Any], index: int
+    ) -> list[ErrorItem]:
         """Return the warnings about a new statement in view of its account. `index` is its position."""
         faults = []
         number, gross_amount = statement["number"], statement["gross_amount"]
@@ -140,7 +133,7 @@ class _StatementBooks:
             faults.append(ErrorItem(gross_amount_not_in_cents.code, detail, attr))
         return faults
 
-    def add(self, account: OpenAccount, statement: dict[str, Any]) -> None:
+    def add(self, account: added_data.OpenAccount, statement: dict[str, Any]) -> None:
         """Add a statement and remember it."""
         self._known[account.id, statement["statement_id"]] = statement
         self._numbers.setdefault((account.id, statement["number"]), statement["statement_id"])
@@ -158,7 +151,7 @@ class _StatementBooks:
                     "account_pk": account.id,
                     "position": positions[account.id],
                     "origin": StatementOrigin.ADDED,
-                    **part_values(Statement, statement, account.supplier),
+                    **added_data.part_values(Statement, statement, account.supplier),
                     **current_origin().trace(),
                 }
             )
@@ -168,7 +161,7 @@ class _StatementBooks:
         self._session.execute(insert(Statement), rows)
 
 
-def _take(addition: Addition, books: _StatementBooks) -> AddedStatements | InvalidError:
+def _take(addition: added_data.Addition, books: _StatementBooks) -> AddedStatements | InvalidError:
     new: dict[str, dict[str, Any]] = {}
     is_new: list[bool] = []
     errors, warnings = [], []

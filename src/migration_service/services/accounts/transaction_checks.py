@@ -10,16 +10,7 @@ from migration_payloads.profile import Profile
 from migration_payloads.rules.account import OPEN_TRANSACTIONS
 from migration_service.errors import ErrorItem, InvalidError, RequestFailedValidationError
 from migration_service.services.access.callers import Caller
-from migration_service.services.accounts.added_data import (
-    Checked,
-    OpenAccount,
-    PostedBody,
-    check_body,
-    find_faults,
-    find_supplier,
-    open_account,
-    terms_of,
-)
+from migration_service.services.accounts import added_data
 
 #: A finding, and the class of error with which the request fails if it is the first fault.
 Fault: TypeAlias = tuple[type[InvalidError], ErrorItem]
@@ -28,7 +19,9 @@ Fault: TypeAlias = tuple[type[InvalidError], ErrorItem]
 _NOT_CHECKED = ("duplicate_transaction_ids", "transaction_in_future")
 
 
-def open_checked_account(session: Session, caller: Caller, body: PostedBody) -> tuple[OpenAccount, Checked]:
+def open_checked_account(
+    session: Session, caller: Caller, body: added_data.PostedBody
+) -> tuple[added_data.OpenAccount, added_data.Checked]:
     """Lock and return the account that a body names, with the findings of schema and rules in the body.
 
     If the account is not found, raise the error of `open_account`, or `first_error` if the body has other
@@ -37,11 +30,11 @@ def open_checked_account(session: Session, caller: Caller, body: PostedBody) -> 
     account, refusal = None, None
     if body.data.keys() >= {"import_supplier", "external_account_number"}:
         try:
-            account = open_account(session, caller, body)
+            account = added_data.open_account(session, caller, body)
         except InvalidError as error:
             refusal = error
-    supplier = account.supplier if account else find_supplier(session, caller, body)
-    checked = check_transactions(body, *terms_of(supplier))
+    supplier = account.supplier if account else added_data.find_supplier(session, caller, body)
+    checked = check_transactions(body, *added_data.terms_of(supplier))
     if account is None and refusal is not None:
         if not checked.errors:
             raise refusal
@@ -64,9 +57,9 @@ def first_error(faults: Sequence[Fault]) -> InvalidError:
     return error_class(detail, errors=[item for _, item in ordered])
 
 
-def check_transactions(body: PostedBody, profile: Profile, today: date) -> Checked:
+def check_transactions(body: added_data.PostedBody, profile: Profile, today: date) -> added_data.Checked:
     """Return the findings of schema and rules in a body."""
-    findings = find_faults(
+    findings = added_data.find_faults(
         {"ledgers": [{OPEN_TRANSACTIONS: body.data.get("transactions", [])}]},
         profile,
         today,
@@ -75,7 +68,7 @@ def check_transactions(body: PostedBody, profile: Profile, today: date) -> Check
         without=_NOT_CHECKED,
         faulty=[error.attr for error in body.errors if error.attr],
     )
-    return check_body(body, findings, profile)
+    return added_data.check_body(body, findings, profile)
 
 
 def _index(item: ErrorItem) -> int:

@@ -16,28 +16,11 @@ from sqlalchemy.orm import Session
 
 from migration_payloads.normal_form import TRANSACTION
 from migration_payloads.rules.added_data import DATE_CHANGED, TRANSACTION_NOT_CHANGED
-from migration_service.errors import (
-    ErrorItem,
-    InvalidError,
-    ServiceError,
-    TransactionIdAlreadyUsedError,
-    TransactionOutsideOpenPeriodError,
-)
+from migration_service import errors
 from migration_service.services.access.callers import Caller
-from migration_service.services.accounts.added_data import (
-    EXISTING,
-    Accepted,
-    Addition,
-    PostedBody,
-)
+from migration_service.services.accounts import added_data, transaction_checks
 from migration_service.services.accounts.ledgers import OpenPeriod
 from migration_service.services.accounts.transaction_books import KnownTransaction, TransactionBooks
-from migration_service.services.accounts.transaction_checks import (
-    Fault,
-    as_faults,
-    first_error,
-    open_checked_account,
-)
 
 
 class TransactionStatus(StrEnum):
@@ -69,17 +52,17 @@ class Taken:
     #: The transaction as added, or the existing one.
     transaction: dict[str, Any] | KnownTransaction
     #: That its date was changed, or what the existing one has otherwise.
-    warnings: list[ErrorItem] = field(default_factory=list)
+    warnings: list[errors.ErrorItem] = field(default_factory=list)
 
 
 def add_transactions(
     session: Session,
     caller: Caller,
-    body: PostedBody,
+    body: added_data.PostedBody,
     *,
     check_previously_added: bool,
     force_add_to_current_statement: bool,
-) -> Accepted:
+) -> added_data.Accepted:
     """Add the transactions that the account does not have yet. Return a result for each, in order.
 
     `body.data` is loaded by `schemas.added_data.TransactionsRequest`, and `body.errors` are its errors. Every
@@ -89,26 +72,26 @@ def add_transactions(
     ImportSupplierNotFoundInBodyError or AccountNotFoundInBodyError if nothing else is wrong. The caller rolls
     back after any of these.
     """
-    account, checked = open_checked_account(session, caller, body)
+    account, checked = transaction_checks.open_checked_account(session, caller, body)
     (results,) = add_transactions_to_accounts(
         session,
-        [Addition(account, body.data, checked.errors)],
+        [added_data.Addition(account, body.data, checked.errors)],
         check_previously_added=check_previously_added,
         force_add_to_current_statement=force_add_to_current_statement,
     )
-    if isinstance(results, ServiceError):
+    if isinstance(results, errors.ServiceError):
         raise results
     warnings = [warning for it in results for warning in it.warnings]
-    return Accepted({"results": with_existing(results)}, checked.warnings + warnings)
+    return added_data.Accepted({"results": with_existing(results)}, checked.warnings + warnings)
 
 
 def add_transactions_to_accounts(
     session: Session,
-    additions: Sequence[Addition],
+    additions: Sequence[added_data.Addition],
     *,
     check_previously_added: bool,
     force_add_to_current_statement: bool,
-) -> list[list[Taken] | InvalidError]:
+) -> list[list[Taken] | errors.InvalidError]:
     """Add the transactions that the accounts do not have yet. Return the result of each addition.
 
     The caller must have locked the accounts. No transaction of an addition is added if it has errors, or if
@@ -129,7 +112,7 @@ def add_transactions_to_accounts(
 def with_existing(taken: Sequence[Taken]) -> list[TransactionResult]:
     """Return the results for transactions, with those that existed already as they are on the account."""
     return [
-        TransactionResult(it.status, {**it.transaction.data, **EXISTING})
+        TransactionResult(it.status, {**it.transaction.data, **added_data.EXISTING})
         if isinstance(it.transaction, KnownTransaction)
         else TransactionResult(it.status, it.transaction)
         for it in taken
@@ -141,7 +124,7 @@ _MOVED = "The date was changed from {sent} to {day} when the transaction was imp
 _MOVED_FROM = re.compile(r"\n?" + _MOVED.format(sent=r"(\d{4}-\d\d-\d\d)", day=r"[-\d]+") + r".*\Z")
 
 
-def _find_unchanged(posted: dict[str, Any], existing: dict[str, Any], index: int) -> list[ErrorItem]:
+def _find_unchanged(posted: dict[str, Any], existing: dict[str, Any], index: int) -> list[errors.ErrorItem]:
     """Return a warning for each value of a posted transaction that the existing one has otherwise.
 
     Of a transaction whose date was changed, both the date and the note that were sent first are the same, and
@@ -155,7 +138,7 @@ def _find_unchanged(posted: dict[str, Any], existing: dict[str, Any], index: int
         otherwise = {it.path for it in TRANSACTION.find_differences(posted, first)}
         paths = [it for it in paths if it in otherwise]
     return [
-        ErrorItem(
+        errors.ErrorItem(
             TRANSACTION_NOT_CHANGED,
             "The transaction already exists with another value here, which was not changed.",
             f"transactions.{index}.{path}",
@@ -167,7 +150,7 @@ def _find_unchanged(posted: dict[str, Any], existing: dict[str, Any], index: int
 class _Addition:
     """The transactions of one body while they are checked. `settle` adds them to the books."""
 
-    def __init__(self, addition: Addition, books: TransactionBooks, *, skips_known: bool) -> None:
+    def __init__(self, addition: added_data.Addition, books: TransactionBooks, *, skips_known: bool) -> None:
         self._account = addition.account
         self._books = books
         self._ledgers = books.ledgers[addition.account.id]
@@ -176,7 +159,7 @@ class _Addition:
         self._taken: list[Taken] = []
         self._notes: list[dict[str, Any]] = []
         self._count = 0
-        self._faults: list[Fault] = as_faults(addition.errors)
+        self._faults: list[transaction_checks.Fault] = transaction_checks.as_faults(addition.errors)
 
     def take(self, transaction: dict[str, Any], *, move: bool) -> None:
         """Check the next transaction. With `move`, change a date outside the open period to one within it.
@@ -189,7 +172,7 @@ class _Addition:
         if known is not None:
             self._skip(transaction, known, index)
             return
-        warnings: list[ErrorItem] = []
+        warnings: list[errors.ErrorItem] = []
         ledger_pk = self._ledgers.choose(transaction)
         period = self._ledgers.period(ledger_pk)
         if "transaction_date" in transaction and not period.has(transaction["transaction_date"]):
@@ -202,10 +185,10 @@ class _Addition:
             self._new[transaction["transaction_id"]] = (transaction, ledger_pk)
             self._taken.append(Taken(TransactionStatus.ADDED, transaction, warnings))
 
-    def settle(self) -> list[Taken] | InvalidError:
+    def settle(self) -> list[Taken] | errors.InvalidError:
         """Add the transactions to the books. If there are faults, return the error instead."""
         if self._faults:
-            return first_error(self._faults)
+            return transaction_checks.first_error(self._faults)
         for transaction, ledger_pk in self._new.values():
             self._books.add(self._account, transaction, ledger_pk)
         self._books.pin(self._account, self._notes)
@@ -227,18 +210,20 @@ class _Addition:
             return
         what = "the same transaction" if same else "a transaction of another amount or type"
         detail = f"The transaction_id is already used by {what} of the account."
-        item = ErrorItem(TransactionIdAlreadyUsedError.code, detail, f"transactions.{index}.transaction_id")
-        self._faults.append((TransactionIdAlreadyUsedError, item))
+        item = errors.ErrorItem(
+            errors.TransactionIdAlreadyUsedError.code, detail, f"transactions.{index}.transaction_id"
+        )
+        self._faults.append((errors.TransactionIdAlreadyUsedError, item))
 
     def _refuse_date(self, day: date, period: OpenPeriod, index: int) -> None:
         detail = f"The transaction is not within the open statement period: {day} is not in {period}."
         attr = f"transactions.{index}.transaction_date"
-        item = ErrorItem(TransactionOutsideOpenPeriodError.code, detail, attr)
-        self._faults.append((TransactionOutsideOpenPeriodError, item))
+        item = errors.ErrorItem(errors.TransactionOutsideOpenPeriodError.code, detail, attr)
+        self._faults.append((errors.TransactionOutsideOpenPeriodError, item))
 
     def _move(
         self, transaction: dict[str, Any], period: OpenPeriod, index: int
-    ) -> tuple[dict[str, Any], ErrorItem]:
+    ) -> tuple[dict[str, Any], errors.ErrorItem]:
         sent = transaction["transaction_date"]
         day = period.nearest(sent)
         reason = f"{_MOVED.format(sent=sent, day=day)}it was outside the open statement period ({period})."
@@ -247,5 +232,5 @@ class _Addition:
         )
         note = "\n".join(filter(None, [transaction.get("note"), reason]))
         detail = f"The date was changed from {sent} to {day}: it was outside the open period ({period})."
-        warning = ErrorItem(DATE_CHANGED, detail, f"transactions.{index}.transaction_date")
+        warning = errors.ErrorItem(DATE_CHANGED, detail, f"transactions.{index}.transaction_date")
         return {**transaction, "transaction_date": day, "note": note}, warning

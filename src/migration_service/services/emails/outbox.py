@@ -24,12 +24,7 @@ from sqlalchemy.orm import Session
 from migration_service.config import Settings, SettingsError
 from migration_service.connections import log_if_unavailable
 from migration_service.destinations.protocol import Outcome
-from migration_service.emails.messages import (
-    Envelope,
-    compose_account_created,
-    compose_alert,
-    sender_domain,
-)
+from migration_service.emails import messages
 from migration_service.emails.smtp import (
     EmailDelayedError,
     EmailRefusedError,
@@ -71,7 +66,7 @@ def mail_server(settings: Settings) -> MailServer:
     ):
         if not value:
             raise SettingsError(f"{variable} is not set.")
-    sender_domain(settings.email_from)  # raises SettingsError if the sender is invalid
+    messages.sender_domain(settings.email_from)  # raises SettingsError if the sender is invalid
     return MailServer(SmtpSettings.from_url(settings.smtp_url), settings.email_from)
 
 
@@ -96,7 +91,7 @@ class Emails:
         self._server = server
         self._redis = redis
         self._breaker = breaker or new_breaker()
-        self._domain = sender_domain(server.sender)
+        self._domain = messages.sender_domain(server.sender)
 
     def claim(self, session: Session, rooms: Rooms) -> Sequence[EmailClaim]:
         """Take the oldest messages that are due. Organisations take turns with those to their customers."""
@@ -148,10 +143,12 @@ class Emails:
             session.execute(update(self._kind).where(*pending).values(**values))
 
     def _compose(self, claim: EmailClaim) -> EmailMessage:
-        envelope = Envelope(str(claim.message_id), self._server.sender, claim.recipient, claim.written_at)
+        envelope = messages.Envelope(
+            str(claim.message_id), self._server.sender, claim.recipient, claim.written_at
+        )
         if self._kind is CustomerEmail:
-            return compose_account_created(envelope, claim.subject)
-        return compose_alert(envelope, claim.subject, claim.body)
+            return messages.compose_account_created(envelope, claim.subject)
+        return messages.compose_alert(envelope, claim.subject, claim.body)
 
     def _give(self, claim: EmailClaim) -> Outcome:
         try:

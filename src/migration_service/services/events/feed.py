@@ -3,11 +3,7 @@
 from sqlalchemy.orm import Session
 
 from migration_service.models import EventConsumer
-from migration_service.services.events.consumers import (
-    advance_consumer,
-    read_consumer,
-    require_consumer_allowed,
-)
+from migration_service.services.events import consumers
 from migration_service.services.events.history import (
     START,
     Cursor,
@@ -31,14 +27,14 @@ def open_feed(
     """
     history = follow_history(session)
     if consumer is not None and session.get(EventConsumer, (organisation_id, consumer)) is None:
-        require_consumer_allowed(session, organisation_id)
+        consumers.require_consumer_allowed(session, organisation_id)
     if cursor is None and consumer is not None:
-        known = read_consumer(session, organisation_id, consumer)
+        known = consumers.read_consumer(session, organisation_id, consumer)
         position = known and locate(session, organisation_id, Cursor(history, known))
     elif cursor is None or cursor == START:
         position = None
     else:
         position = locate(session, organisation_id, parse_cursor(history, organisation_id, cursor))
     if consumer is not None:
-        advance_consumer(session, organisation_id, consumer, position)
+        consumers.advance_consumer(session, organisation_id, consumer, position)
     return history, position

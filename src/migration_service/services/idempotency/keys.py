@@ -18,13 +18,9 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
+from migration_service import errors
 from migration_service.db.base import new_id
 from migration_service.db.sql import OpenTransaction, SqlConnection
-from migration_service.errors import (
-    ErrorItem,
-    IdempotencyKeyReusedError,
-    IdempotencyRequestInProgressError,
-)
 from migration_service.states import Outcome
 
 #: The largest length of a key.
@@ -37,12 +33,12 @@ MOST_BYTES = 2_000_000_000
 PIECE = 10_000
 
 
-def find_fault(key: str) -> ErrorItem | None:
+def find_fault(key: str) -> errors.ErrorItem | None:
     """Return the fault of a key, or None if it can be used."""
     if 0 < len(key) <= MAX_KEY and key.isprintable():
         return None
     detail = f"An Idempotency-Key has 1 to {MAX_KEY} printable characters."
-    return ErrorItem("idempotency_key_invalid", detail, "Idempotency-Key")
+    return errors.ErrorItem("idempotency_key_invalid", detail, "Idempotency-Key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +84,7 @@ def find_answer(connection: SqlConnection, request: KeyedRequest) -> KeptAnswer 
         return None
     (found,) = rows
     if found.request_sha256 != request.sha256:
-        raise IdempotencyKeyReusedError
+        raise errors.IdempotencyKeyReusedError
     if found.status is None:
         return EarlierAttempt(found.claim_id)
     return KeptAnswer(found.status, found.headers, found.body)
@@ -112,10 +108,10 @@ def keep_answer(
         kept = transaction.execute(_KEEP, _values(request) | values)
     except OperationalError as error:
         if isinstance(error.orig, LockNotAvailable):
-            raise IdempotencyRequestInProgressError from error
+            raise errors.IdempotencyRequestInProgressError from error
         raise
     if not kept:
-        raise IdempotencyRequestInProgressError
+        raise errors.IdempotencyRequestInProgressError
 
 
 def remove_old_keys(session: Session) -> int:

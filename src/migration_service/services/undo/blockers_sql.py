@@ -1,14 +1,7 @@
 """The SQL for the accounts of an undo, and for the blockers that prevent reverting them."""
 
+from migration_service import states
 from migration_service.db.base import literals
-from migration_service.states import (
-    EmailState,
-    ImportState,
-    LineStatus,
-    StatementOrigin,
-    TransactionPeriod,
-    UndoBlocker,
-)
 
 #: The accounts created by a batch that have not been recreated since.
 CREATED_BY_BATCH = f"""
@@ -17,7 +10,7 @@ CREATED_BY_BATCH = f"""
       ON process.import_supplier_id = :import_supplier_id
      AND process.external_account_number = line.external_account_number
      AND process.service_account_number = line.service_account_number
-    WHERE line.batch_id = :batch_id AND line.status = '{LineStatus.IMPORTED}'
+    WHERE line.batch_id = :batch_id AND line.status = '{states.LineStatus.IMPORTED}'
 """
 OF_BATCH = f"""
     SELECT row_number() OVER (ORDER BY line.line_number) AS position, process.id AS process_id,
@@ -35,35 +28,35 @@ OF_NUMBERS = f"""
     JOIN account_import_process AS process
       ON process.import_supplier_id = :import_supplier_id
      AND process.external_account_number = named.number
-    WHERE process.state = '{ImportState.IMPORTED}'
+    WHERE process.state = '{states.ImportState.IMPORTED}'
 """
 
 # A message with a Message-ID that has neither ended nor failed may have reached the mail server.
 _MAY_HAVE_GOT_EMAIL = f"""
     EXISTS (SELECT FROM customer JOIN customer_email ON customer_email.customer_pk = customer.id
             WHERE customer.account_pk = account.id
-              AND (customer_email.state = '{EmailState.SENT}'
-                   OR (customer_email.state = '{EmailState.PENDING}' AND message_id IS NOT NULL
+              AND (customer_email.state = '{states.EmailState.SENT}'
+                   OR (customer_email.state = '{states.EmailState.PENDING}' AND message_id IS NOT NULL
                        AND failures = 0)))
 """
 
 _HAS_ADDED_DATA = f"""
     EXISTS (SELECT FROM note WHERE note.account_pk = account.id)
     OR EXISTS (SELECT FROM "transaction" AS booking
-               WHERE booking.account_pk = account.id AND period = '{TransactionPeriod.ADDED}')
+               WHERE booking.account_pk = account.id AND period = '{states.TransactionPeriod.ADDED}')
     OR EXISTS (SELECT FROM statement
-               WHERE statement.account_pk = account.id AND origin = '{StatementOrigin.ADDED}')
+               WHERE statement.account_pk = account.id AND origin = '{states.StatementOrigin.ADDED}')
 """
 
 _CONDITIONS = {
     # Not now(), because the transaction may have started before the supplier went live.
-    UndoBlocker.SUPPLIER_LIVE: "supplier.live_at <= clock_timestamp()",
-    UndoBlocker.ERASED: "account.erased_at IS NOT NULL",
-    UndoBlocker.PAYLOAD_REMOVED: "process.payload IS NULL AND account.erased_at IS NULL",
-    UndoBlocker.EMAIL_SENT: _MAY_HAVE_GOT_EMAIL,
-    UndoBlocker.INSTRUCTION_CONFIRMED: """
+    states.UndoBlocker.SUPPLIER_LIVE: "supplier.live_at <= clock_timestamp()",
+    states.UndoBlocker.ERASED: "account.erased_at IS NOT NULL",
+    states.UndoBlocker.PAYLOAD_REMOVED: "process.payload IS NULL AND account.erased_at IS NULL",
+    states.UndoBlocker.EMAIL_SENT: _MAY_HAVE_GOT_EMAIL,
+    states.UndoBlocker.INSTRUCTION_CONFIRMED: """
         EXISTS (SELECT FROM payment_instruction WHERE payment_instruction.account_pk = account.id)""",
-    UndoBlocker.DATA_ADDED: _HAS_ADDED_DATA,
+    states.UndoBlocker.DATA_ADDED: _HAS_ADDED_DATA,
 }
 _FOUND = ", ".join(f"CASE WHEN {condition} THEN '{code}' END" for code, condition in _CONDITIONS.items())
 
@@ -77,7 +70,7 @@ def judge(wanted: str) -> str:
         SELECT wanted.position, process.id AS process_id, process.external_account_number,
                account.id AS account_id,
                CASE WHEN account.service_account_number IS DISTINCT FROM wanted.service_account_number
-                    THEN ARRAY['{UndoBlocker.NOT_IMPORTED}']
+                    THEN ARRAY['{states.UndoBlocker.NOT_IMPORTED}']
                     ELSE array_remove(ARRAY[{_FOUND}], NULL) END AS blockers
         FROM ({wanted}) AS wanted
         LEFT JOIN account_import_process AS process ON process.id = wanted.process_id
@@ -87,4 +80,4 @@ def judge(wanted: str) -> str:
 
 
 #: Blockers that an administrator can override, as SQL literals.
-MAY_BE_OVERRIDDEN = literals(blocker for blocker in UndoBlocker if blocker.may_be_overridden)
+MAY_BE_OVERRIDDEN = literals(blocker for blocker in states.UndoBlocker if blocker.may_be_overridden)

@@ -13,24 +13,8 @@ from migration_service.services.batches.control import take_over
 from migration_service.services.batches.states import OPEN, WINDOW_CLOSED, change_batch, pause_for
 from migration_service.services.batches.states import PAUSE as PAUSE_BATCH
 from migration_service.services.batches.undo_guards import require_no_undo_of_plan, require_plan_at_rest
+from migration_service.services.waves import running, states
 from migration_service.services.waves.reading import find_wave, list_waves, lock_batch
-from migration_service.services.waves.running import (
-    ENDED,
-    closing_time,
-    follow_batch,
-    reconcile_undone,
-    run_batch,
-    run_wave,
-    stop_waves,
-)
-from migration_service.services.waves.states import (
-    APPROVE,
-    QUEUE,
-    RECONCILE_AGAIN,
-    change_wave,
-    is_over,
-    record_act,
-)
 from migration_service.services.waves.windows import Window, next_opening
 from migration_service.states import BatchState, WaveState
 
@@ -39,14 +23,14 @@ def start_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
     """Start a wave by hand. Raise WaveStateError if it is not its turn, or WaveWindowClosedError."""
     _require_turn(session, plan, wave)
     now = clock.read_clock(session)
-    until = closing_time(wave, now)
+    until = running.closing_time(wave, now)
     if wave.time_window is not None and until is None:
         opening = next_opening(Window.from_dict(wave.time_window), now)
         at = f" It opens at {write_moment(opening.opens_at)}." if opening else ""
         raise WaveWindowClosedError(f"{WaveWindowClosedError.default_detail}{at}")
     if wave.state == WaveState.PLANNED:
-        change_wave(session, plan, wave, QUEUE)
-    run_wave(session, plan, wave, lock_batch(session, wave), until=until)
+        states.change_wave(session, plan, wave, states.QUEUE)
+    running.run_wave(session, plan, wave, lock_batch(session, wave), until=until)
 
 
 def pause_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
@@ -54,13 +38,13 @@ def pause_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
     batch = lock_batch(session, wave)
     if wave.state == WaveState.PAUSED and batch.reason == WINDOW_CLOSED:
         batch.reason = wave.reason = None
-        record_act(session, plan, wave, AuditAction.WAVE_PAUSED, {"batch_id": str(batch.id)})
+        states.record_act(session, plan, wave, AuditAction.WAVE_PAUSED, {"batch_id": str(batch.id)})
         return
     if wave.state != WaveState.RUNNING:
         raise WaveStateError(f"The wave is {wave.state}. This is only possible if it is RUNNING.")
     if batch.state in OPEN:
         change_batch(session, batch, PAUSE_BATCH)
-    follow_batch(session, plan, wave, batch)
+    running.follow_batch(session, plan, wave, batch)
 
 
 def resume_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
@@ -73,23 +57,23 @@ def resume_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
     if wave.state != WaveState.PAUSED or batch.state not in (BatchState.PAUSED, BatchState.STOPPED):
         raise WaveStateError(f"The wave is {wave.state}. This is only possible if it is PAUSED.")
     now = clock.read_clock(session)
-    until = closing_time(wave, now)
+    until = running.closing_time(wave, now)
     is_closed = wave.time_window is not None and until is None
     # This also keeps the batch within the window if somebody then resumes the batch on its own.
-    run_batch(session, batch, now if is_closed else until)
+    running.run_batch(session, batch, now if is_closed else until)
     take_over(session, batch)
     if is_closed:
         pause_for(session, batch.id, WINDOW_CLOSED)
         session.refresh(batch)
-        record_act(session, plan, wave, AuditAction.WAVE_RELEASED, {"batch_id": str(batch.id)})
-    follow_batch(session, plan, wave, batch)
+        states.record_act(session, plan, wave, AuditAction.WAVE_RELEASED, {"batch_id": str(batch.id)})
+    running.follow_batch(session, plan, wave, batch)
 
 
 def reconcile_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
     """Reconcile a wave again, after a correction. Raise WaveStateError if it is not reconciled."""
     require_no_undo_of_plan(session, plan)
     _require_completed(session, wave)
-    change_wave(session, plan, wave, RECONCILE_AGAIN)
+    states.change_wave(session, plan, wave, states.RECONCILE_AGAIN)
     wave.comparison_id = wave.differing = wave.open = None
 
 
@@ -104,7 +88,7 @@ def approve_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, b
     batch = _require_completed(session, wave)
     found = {"differing": wave.differing, "open": wave.open}
     told = {"because": reason, **({"by": by} if by else {}), **found}
-    change_wave(session, plan, wave, APPROVE, details=told)
+    states.change_wave(session, plan, wave, states.APPROVE, details=told)
     wave.decided_by, wave.decided_at, wave.decision_reason = by or _actor(), func.now(), reason
     batch.runs_until = None
 
@@ -112,7 +96,7 @@ def approve_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, b
 def stop_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, by: str | None = None) -> None:
     """Stop a wave and every later one permanently. Raise WaveStateError if it has ended."""
     _require_undecided(session, plan, wave)
-    stop_waves(session, plan, wave, reason=reason, by=by, actor=_actor())
+    running.stop_waves(session, plan, wave, reason=reason, by=by, actor=_actor())
 
 
 def _require_turn(session: Session, plan: WavePlan, wave: Wave) -> None:
@@ -123,15 +107,15 @@ def _require_turn(session: Session, plan: WavePlan, wave: Wave) -> None:
     require_no_undo_of_plan(session, plan)
     earlier = [it for it in list_waves(session, plan.id) if it.number < wave.number]
     for it in earlier:
-        reconcile_undone(session, plan, it)
-    if not all(is_over(plan, it) for it in earlier):
+        running.reconcile_undone(session, plan, it)
+    if not all(states.is_over(plan, it) for it in earlier):
         raise WaveStateError("An earlier wave has not ended. Wait for it, or approve it, first.")
 
 
 def _require_completed(session: Session, wave: Wave) -> Batch:
     """Return the batch. Raise WaveStateError if it has not ended, or its failed lines are being retried."""
     batch = lock_batch(session, wave)
-    if batch.state not in ENDED:
+    if batch.state not in running.ENDED:
         raise WaveStateError(f"The wave is {wave.state}, and its batch has not ended. Wait until it has.")
     return batch
 
@@ -146,7 +130,7 @@ def _require_undecided(session: Session, plan: WavePlan, wave: Wave) -> None:
 
     The caller holds the lock of the plan, so that no sweep starts the next wave in the meantime.
     """
-    if not is_over(plan, wave):
+    if not states.is_over(plan, wave):
         return
     decision = f"The wave is {wave.state}, and its plan continues without an approval."
     if word := {WaveState.APPROVED: "approved", WaveState.STOPPED: "stopped"}.get(WaveState(wave.state)):
@@ -180,5 +164,5 @@ def hold_plan(session: Session, batch: Batch) -> None:
     require_plan_at_rest(session, batch)  # rereads the waves
     locked_batch = lock_batch(session, wave)
     if wave.state in (WaveState.RUNNING, WaveState.PAUSED) and locked_batch.reason == WINDOW_CLOSED:
-        follow_batch(session, plan, wave, locked_batch)
+        running.follow_batch(session, plan, wave, locked_batch)
         pause_wave(session, plan, wave)

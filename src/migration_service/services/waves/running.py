@@ -10,16 +10,7 @@ from migration_service.services.batches import clock
 from migration_service.services.batches.results.reverted import NAMED
 from migration_service.services.batches.states import CANCEL, OPEN, change_batch
 from migration_service.services.batches.states import RESUME as RESUME_BATCH
-from migration_service.services.waves.states import (
-    PAUSE,
-    RECONCILE,
-    RESUME,
-    START,
-    STOP,
-    UNDO,
-    change_wave,
-    is_over,
-)
+from migration_service.services.waves import states
 from migration_service.services.waves.windows import Window, find_opening
 from migration_service.states import BatchState, WaveState
 
@@ -31,7 +22,7 @@ ENDED = (BatchState.COMPLETED, BatchState.CANCELLED)
 
 def run_wave(session: Session, plan: WavePlan, wave: Wave, batch: Batch, *, until: datetime | None) -> None:
     """Let the batch of a wave run until `until`, or without a limit if it is None."""
-    change_wave(session, plan, wave, START)
+    states.change_wave(session, plan, wave, states.START)
     wave.began_at = clock.read_clock(session)
     run_batch(session, batch, until)
 
@@ -52,13 +43,13 @@ def closing_time(wave: Wave, now: datetime) -> datetime | None:
 def follow_batch(session: Session, plan: WavePlan, wave: Wave, batch: Batch) -> None:
     """Change the state of a started wave to match that of its batch."""
     if batch.state in ENDED:
-        change_wave(session, plan, wave, RECONCILE)
+        states.change_wave(session, plan, wave, states.RECONCILE)
         wave.comparison_id = wave.differing = wave.open = None
     elif batch.state in OPEN:
         if wave.state == WaveState.PAUSED:
-            change_wave(session, plan, wave, RESUME)
+            states.change_wave(session, plan, wave, states.RESUME)
     elif wave.state == WaveState.RUNNING:
-        change_wave(session, plan, wave, PAUSE, reason=batch.reason)
+        states.change_wave(session, plan, wave, states.PAUSE, reason=batch.reason)
     else:
         wave.reason = batch.reason
 
@@ -78,12 +69,14 @@ def stop_waves(
     """
     waves = session.scalars(select(Wave).where(Wave.plan_id == plan.id).order_by(Wave.number)).all()
     for stopped in (it for it in waves if it.number >= wave.number):
-        change_wave(session, plan, stopped, STOP, details={"because": reason, **({"by": by} if by else {})})
+        states.change_wave(
+            session, plan, stopped, states.STOP, details={"because": reason, **({"by": by} if by else {})}
+        )
         stopped.decided_by, stopped.decided_at, stopped.decision_reason = by or actor, func.now(), reason
         batch = session.get_one(Batch, stopped.batch_id, populate_existing=True)
         if batch.state in CANCEL.sources:
             change_batch(session, batch, CANCEL)
-    if all(is_over(plan, other) for other in waves):
+    if all(states.is_over(plan, other) for other in waves):
         plan.finished_at = func.now()
 
 
@@ -92,13 +85,13 @@ def reconcile_undone(session: Session, plan: WavePlan, wave: Wave) -> None:
 
     Its approval becomes void, because the approved accounts no longer exist. The audit keeps it.
     """
-    if wave.state not in UNDO.sources or wave.reconciled_at is None:
+    if wave.state not in states.UNDO.sources or wave.reconciled_at is None:
         return
     since = Undo.finished_at > wave.reconciled_at
     whole = exists().where(Undo.batch_id == wave.batch_id, since)
     named = NAMED.where(Batch.id == wave.batch_id, since).exists()
     if not session.scalar(select(whole | named)):
         return
-    change_wave(session, plan, wave, UNDO)
+    states.change_wave(session, plan, wave, states.UNDO)
     wave.comparison_id = wave.differing = wave.open = None
     wave.decided_by = wave.decided_at = wave.decision_reason = None

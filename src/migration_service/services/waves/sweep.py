@@ -19,17 +19,8 @@ from migration_service.models import Batch, BatchChunk, Wave, WavePlan
 from migration_service.services.batches import clock
 from migration_service.services.batches.states import OPEN, WINDOW_CLOSED, complete_batches, pause_for
 from migration_service.services.batches.undo_guards import find_undo_of_plan
+from migration_service.services.waves import running
 from migration_service.services.waves.reading import list_waves, lock_batch
-from migration_service.services.waves.running import (
-    BATCH_CANCELLED,
-    ENDED,
-    closing_time,
-    follow_batch,
-    reconcile_undone,
-    run_batch,
-    run_wave,
-    stop_waves,
-)
 from migration_service.services.waves.states import DECIDABLE, QUEUE, REOPEN, change_wave, is_over
 from migration_service.states import BatchState, ChunkState, WaveState
 
@@ -61,7 +52,7 @@ def advance_plan(session: Session, plan_id: UUID) -> None:
     now = clock.read_clock(session)
     waves = list_waves(session, plan_id)
     for wave in waves:
-        reconcile_undone(session, plan, wave)
+        running.reconcile_undone(session, plan, wave)
     for wave, following in zip_longest(waves, waves[1:]):
         if not is_over(plan, wave):
             _advance_wave(session, plan, wave, following, now)
@@ -75,30 +66,30 @@ def _advance_wave(
     """Advance the first unfinished wave."""
     batch = lock_batch(session, wave)
     if batch.state == BatchState.CANCELLED and wave.state in (WaveState.PLANNED, WaveState.WAITING):
-        stop_waves(session, plan, wave, reason=BATCH_CANCELLED)
+        running.stop_waves(session, plan, wave, reason=running.BATCH_CANCELLED)
         return
     if wave.state == WaveState.PLANNED:
         change_wave(session, plan, wave, QUEUE)
     if wave.state == WaveState.WAITING:
-        closes_at = closing_time(wave, now)
+        closes_at = running.closing_time(wave, now)
         # Without a window, a person starts the first wave of a plan; later waves follow the previous one.
         if closes_at or (wave.time_window is None and wave.number > 1):
-            run_wave(session, plan, wave, batch, until=closes_at)
+            running.run_wave(session, plan, wave, batch, until=closes_at)
     elif wave.state in DECIDABLE:
-        if batch.state not in ENDED:
+        if batch.state not in running.ENDED:
             change_wave(session, plan, wave, REOPEN)
         elif following and following.state == WaveState.PLANNED:
             change_wave(session, plan, following, QUEUE)
     if wave.state in (WaveState.RUNNING, WaveState.PAUSED):
         _follow_window(session, wave, batch, now)
-        follow_batch(session, plan, wave, batch)
+        running.follow_batch(session, plan, wave, batch)
 
 
 def _follow_window(session: Session, wave: Wave, batch: Batch, now: datetime) -> None:
     """Pause the batch of a wave outside its window, and resume it within."""
     if wave.time_window is None:
         return
-    closes_at = closing_time(wave, now)
+    closes_at = running.closing_time(wave, now)
     if batch.state in OPEN and closes_at is None:
         pause_for(session, batch.id, WINDOW_CLOSED)
         session.refresh(batch)
@@ -114,7 +105,7 @@ def _resume_in_window(session: Session, batch: Batch, closes_at: datetime | None
     if closes_at is None and session.scalar(select(left)):
         return
     since = batch.brake_since
-    run_batch(session, batch, closes_at or batch.runs_until)
+    running.run_batch(session, batch, closes_at or batch.runs_until)
     batch.brake_since = since  # nobody has seen the errors
     complete_batches(session)
     session.refresh(batch)

@@ -10,6 +10,7 @@ from werkzeug.wrappers import Response
 from wtforms import SelectField
 
 from migration_service.blueprints.batch_upload import intake_limits
+from migration_service.blueprints.console import ordering
 from migration_service.blueprints.console.access import batch_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Link, Preview, act
 from migration_service.blueprints.console.acts import Act, add_acts
@@ -17,13 +18,6 @@ from migration_service.blueprints.console.filters import read_filter
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import mark, mark_plural, ngettext
-from migration_service.blueprints.console.ordering import (
-    STEPS,
-    Lines,
-    order_batch,
-    sentences_of,
-    team_choices,
-)
 from migration_service.blueprints.requests.resources import resources
 from migration_service.services.batches import control
 from migration_service.services.batches.repeat import repeat_batch
@@ -181,14 +175,14 @@ def repeat(batch_id: UUID, mode: str) -> Response:
         if BatchKind(batch.kind).is_added_data:
             del form.team
         else:
-            form.team.choices = team_choices(session, batch.organisation_id)
+            form.team.choices = ordering.team_choices(session, batch.organisation_id)
 
     def preview(session: Session) -> Preview:
         batch = batch_of(session, batch_id)
         return Preview(
-            title=_(STEPS[wanted].title),
-            sentence=ngettext(*sentences_of(wanted, BatchKind(batch.kind)), batch.lines),
-            button=_(STEPS[wanted].title),
+            title=_(ordering.STEPS[wanted].title),
+            sentence=ngettext(*ordering.sentences_of(wanted, BatchKind(batch.kind)), batch.lines),
+            button=_(ordering.STEPS[wanted].title),
             back=_back(batch_id),
         )
 
@@ -200,8 +194,8 @@ def repeat(batch_id: UUID, mode: str) -> Response:
             batch = batch_of(session, batch_id)
             supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
         team = form.team.data if form.team is not None else None
-        lines = Lines(BatchKind(batch.kind), batch.options, batch.name, batch.file_name)
-        order = order_batch(wanted, lines, team, token=str(form.form_token.data))
+        lines = ordering.Lines(BatchKind(batch.kind), batch.options, batch.name, batch.file_name)
+        order = ordering.order_batch(wanted, lines, team, token=str(form.form_token.data))
         shared, limits = resources(), intake_limits(resources().settings)
         started.append(
             repeat_batch(shared.Session, supplier, batch_id, order, redis=shared.redis, limits=limits)

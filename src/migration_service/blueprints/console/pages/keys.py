@@ -17,14 +17,7 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import ApiKeyNotFoundError
 from migration_service.models import ApiKey
 from migration_service.outgoing.rules import show_url
-from migration_service.services.access.api_keys import (
-    KeyLimits,
-    get_api_key,
-    issue_api_key,
-    list_api_keys,
-    revoke_api_key,
-    roll_api_key,
-)
+from migration_service.services.access import api_keys
 from migration_service.services.access.scopes import Scope
 from migration_service.services.access.sessions import list_sessions
 from migration_service.services.setup.suppliers import list_import_suppliers
@@ -78,7 +71,7 @@ class RevocationForm(ActionForm):
 def show() -> str:
     """List API keys."""
     with resources().Session.begin() as session:
-        keys = visible(list_api_keys(session))
+        keys = visible(api_keys.list_api_keys(session))
         codes = {supplier.id: supplier.code for supplier, _owner in list_import_suppliers(session)}
     now = datetime.now(UTC)
     valid = [it for it, _owner in keys if not it.revoked_at and not (it.expires_at and it.expires_at <= now)]
@@ -107,11 +100,11 @@ def issue() -> Response:
 
     def perform(session: Session) -> Done:
         days = form.days.data
-        key = issue_api_key(
+        key = api_keys.issue_api_key(
             session,
             organisation_name=str(form.organisation.data),
             name=form.name.data or None,
-            limits=KeyLimits(
+            limits=api_keys.KeyLimits(
                 scopes=[Scope(it) for it in form.scopes.data or ()] or None,
                 import_suppliers=(form.suppliers.data or "").split() or None,
                 networks=(form.networks.data or "").split() or None,
@@ -142,7 +135,7 @@ def roll(prefix: str) -> Response:
 
     def perform(session: Session) -> Done:
         _key(session, prefix)
-        new, _old = roll_api_key(session, prefix, timedelta(days=form.days.data or 0))
+        new, _old = api_keys.roll_api_key(session, prefix, timedelta(days=form.days.data or 0))
         return Done(_("The successor was issued. It is not shown again."), secret=new)
 
     return act_on_reference(form, preview, perform)
@@ -174,7 +167,7 @@ def revoke(prefix: str) -> Response:
 
     def perform(session: Session) -> Done:
         key = _key(session, prefix)
-        revoke_api_key(session, prefix)
+        api_keys.revoke_api_key(session, prefix)
         if not form.keep_webhooks.data:
             switch_off_webhooks_of_key(session, key.id)
         return Done(_("API key %(prefix)s was revoked.", prefix=prefix))
@@ -184,7 +177,7 @@ def revoke(prefix: str) -> Response:
 
 def _key(session: Session, prefix: str) -> ApiKey:
     """Return the key with this prefix. Raise ApiKeyNotFoundError if the operator may not see it."""
-    key = get_api_key(session, prefix)
+    key = api_keys.get_api_key(session, prefix)
     if not sees(key.organisation_id):
         raise ApiKeyNotFoundError(found=prefix)
     return key

@@ -5,12 +5,7 @@ from werkzeug.wrappers import Response
 from wtforms import HiddenField, PasswordField, StringField
 from wtforms.validators import EqualTo, InputRequired, Length
 
-from migration_service.blueprints.console.access import (
-    current_operator,
-    current_session,
-    find_session,
-    keep_session,
-)
+from migration_service.blueprints.console import access
 from migration_service.blueprints.console.faults import FormWithFaults
 from migration_service.blueprints.console.languages import COOKIE, LANGUAGES
 from migration_service.blueprints.console.languages import gettext as _
@@ -18,22 +13,12 @@ from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.views import MOUNT
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import PasswordInvalidError, ThrottledError, UnauthenticatedError
+from migration_service.services.access import operators, throttle
 from migration_service.services.access.operator_sessions import (
     begin_operator_session,
     find_operator_session,
     log_out_operator,
     session_times,
-)
-from migration_service.services.access.operators import (
-    AuthenticatedOperator,
-    authenticate_operator,
-    set_operator_password,
-)
-from migration_service.services.access.throttle import (
-    MOST_FAILED_LOGINS,
-    MOST_FAILURES,
-    client_of,
-    client_of_login,
 )
 
 blueprint = Blueprint("login", __name__)
@@ -72,7 +57,7 @@ class PasswordForm(FormWithFaults):
 @blueprint.get("/login/")
 def show() -> Response:
     """Show the login page."""
-    if find_session():
+    if access.find_session():
         return redirect(url_for("overview.show"))
     return _page(LoginForm(next=request.args.get("next", "")))
 
@@ -96,17 +81,17 @@ def _too_many(error: ThrottledError) -> str:
     return _("Too many attempts have failed. Try again in %(n)s seconds.", n=error.retry_after)
 
 
-def _authenticate(name: str, password: str) -> AuthenticatedOperator:
+def _authenticate(name: str, password: str) -> operators.AuthenticatedOperator:
     """Return the operator with this password. Attempts are counted before the password is checked."""
-    shared, here = resources(), client_of(request.remote_addr)
+    shared, here = resources(), throttle.client_of(request.remote_addr)
     counters = {
-        client_of_login(request.remote_addr, name): MOST_FAILURES,
-        f"login {here}": MOST_FAILED_LOGINS,
+        throttle.client_of_login(request.remote_addr, name): throttle.MOST_FAILURES,
+        f"login {here}": throttle.MOST_FAILED_LOGINS,
     }
     try:
         for counter, most in counters.items():
             shared.throttle.count_failure(counter, most)
-        operator = authenticate_operator(shared.Session, name, password)
+        operator = operators.authenticate_operator(shared.Session, name, password)
     except (UnauthenticatedError, ThrottledError) as error:
         shared.refusals.note_refused_login(error, None)
         raise
@@ -115,7 +100,7 @@ def _authenticate(name: str, password: str) -> AuthenticatedOperator:
     return operator
 
 
-def start_session(operator: AuthenticatedOperator) -> None:
+def start_session(operator: operators.AuthenticatedOperator) -> None:
     """Start a session of an authenticated operator, with a new cookie."""
     shared = resources()
     with shared.Session.begin() as database:
@@ -123,14 +108,14 @@ def start_session(operator: AuthenticatedOperator) -> None:
         active = find_operator_session(database, token, session_times(shared.settings), is_used=True)
     if active is None:
         raise UnauthenticatedError
-    keep_session(token, active)
+    access.keep_session(token, active)
 
 
 @blueprint.post("/logout/")
 def leave() -> Response:
     """End the session in the browser and on the server."""
     with resources().Session.begin() as database:
-        log_out_operator(database, current_session())
+        log_out_operator(database, access.current_session())
     session.clear()
     flash(_("You have logged out."), "done")
     return redirect(url_for("login.show"), 303)
@@ -144,11 +129,11 @@ def change_password() -> Response:
         return _password_page(form)
     if not form.validate():
         return _password_page(form, 400)
-    name = current_operator().name
+    name = access.current_operator().name
     try:
         _authenticate(name, str(form.old.data))
         with resources().Session.begin() as database:
-            set_operator_password(database, name, str(form.new.data))
+            operators.set_operator_password(database, name, str(form.new.data))
     except ThrottledError as error:
         form.old.errors = [_too_many(error)]
         return _password_page(form, 429)

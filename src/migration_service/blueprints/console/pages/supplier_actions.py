@@ -14,12 +14,7 @@ from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
 from migration_service.services.batches.results.listing import list_batches
-from migration_service.services.setup.suppliers import (
-    create_import_supplier,
-    set_customer_emails,
-    set_status,
-    set_time_zone,
-)
+from migration_service.services.setup import suppliers
 from migration_service.states import SupplierStatus
 
 blueprint = Blueprint("supplier_actions", __name__, url_prefix="/suppliers")
@@ -95,7 +90,7 @@ def set_status_of(code: str) -> Response:
 
     def perform(session: Session) -> Done:
         supplier_of(session, code)
-        set_status(session, code, SupplierStatus(form.status.data))
+        suppliers.set_status(session, code, SupplierStatus(form.status.data))
         return Done(_("Supplier %(code)s is %(status)s.", code=code, status=form.status.data))
 
     return act_on_reference(form, preview, perform, feeds=True)
@@ -120,7 +115,7 @@ def set_emails(code: str) -> Response:
 
     def perform(session: Session) -> Done:
         supplier_of(session, code)
-        set_customer_emails(session, code, on=bool(form.on.data))
+        suppliers.set_customer_emails(session, code, on=bool(form.on.data))
         if form.on.data:
             return Done(_("Customers of %(code)s get an e-mail from now on.", code=code))
         return Done(_("Customers of %(code)s get no e-mail from now on.", code=code))
@@ -148,7 +143,7 @@ def set_time_zone_of(code: str) -> Response:
 
     def perform(session: Session) -> Done:
         supplier_of(session, code)
-        set_time_zone(session, code, str(form.time_zone.data))
+        suppliers.set_time_zone(session, code, str(form.time_zone.data))
         return Done(_("The time zone of %(code)s is %(zone)s.", code=code, zone=form.time_zone.data))
 
     return act_on_reference(form, preview, perform)
@@ -168,7 +163,7 @@ def create() -> Response:
     )
 
     def perform(session: Session) -> Done:
-        supplier = create_import_supplier(
+        supplier = suppliers.create_import_supplier(
             session,
             code=str(form.code.data),
             organisation_name=str(form.organisation.data),

@@ -21,14 +21,8 @@ from migration_service.formats import ResultFormat
 from migration_service.models import ImportSupplier
 from migration_service.services.access.api_keys import list_api_keys
 from migration_service.services.batches.results.listing import list_batches, list_modes
+from migration_service.services.reconciliation import comparisons
 from migration_service.services.reconciliation.answer import describe_progress
-from migration_service.services.reconciliation.comparisons import (
-    find_kept,
-    get_batch_to_reconcile,
-    list_differing,
-    start_comparison,
-    wait_for_comparison,
-)
 from migration_service.services.reconciliation.created_accounts import stream_id_map
 from migration_service.services.reconciliation.differences import NOT_COMPARED
 from migration_service.services.reconciliation.submitted import find_open
@@ -121,18 +115,18 @@ def reconcile(code: str) -> str:
     sessions = resources().Session
     with sessions.begin() as session:
         supplier = supplier_of(session, code)
-        wanted = get_batch_to_reconcile(session, request.args.get("batch") or None, supplier)
-        running = find_kept(session, supplier.id, wanted, ended=False)
+        wanted = comparisons.get_batch_to_reconcile(session, request.args.get("batch") or None, supplier)
+        running = comparisons.find_kept(session, supplier.id, wanted, ended=False)
         is_small = count_states(session, [supplier.id])[supplier.id][ImportState.IMPORTED] <= LARGE
         if running is None and (is_small or "compare" in request.args):
-            running, _is_new = start_comparison(session, supplier, wanted)
+            running, _is_new = comparisons.start_comparison(session, supplier, wanted)
         running_id = running.id if running else None
     if running_id is not None:
-        wait_for_comparison(sessions, running_id, seconds=_SECONDS)
+        comparisons.wait_for_comparison(sessions, running_id, seconds=_SECONDS)
     with sessions.begin() as session:
         verdict = judge(session, supplier.id, wanted)
-        kept = find_kept(session, supplier.id, wanted)
-        differing = list_differing(session, kept, limit=_SHOWN) if kept else []
+        kept = comparisons.find_kept(session, supplier.id, wanted)
+        differing = comparisons.list_differing(session, kept, limit=_SHOWN) if kept else []
         progress = describe_progress(session, running_id) if running_id else None
     return render_template(
         "reconciliation.html",

@@ -21,19 +21,13 @@ from wtforms import (
 )
 
 from migration_service.blueprints.batch_upload import intake_limits
+from migration_service.blueprints.console import ordering
 from migration_service.blueprints.console.access import supplier_of
 from migration_service.blueprints.console.acting import ActionForm
 from migration_service.blueprints.console.faults import Fault, tell
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.multipart import FormWithFile
-from migration_service.blueprints.console.ordering import (
-    KINDS,
-    STEPS,
-    Lines,
-    order_batch,
-    team_choices,
-)
 from migration_service.blueprints.console.pages.control_totals import read_totals
 from migration_service.blueprints.requests.errors import status_of
 from migration_service.blueprints.requests.holding import consume_body
@@ -126,7 +120,7 @@ def send(code: str) -> Response:
     if not sent.file_name:
         return _fail(supplier, form, _("Choose a file."))
     try:
-        order = order_batch(
+        order = ordering.order_batch(
             mode,
             replace(lines, control_totals=_read_totals(sent.fields.get("control_totals", ""))),
             sent.fields.get("team"),
@@ -158,12 +152,12 @@ def _location(batch_id: UUID) -> str:
     return url_for("batches.show", batch_id=batch_id)
 
 
-def _read_lines(sent: FormWithFile) -> Lines:
+def _read_lines(sent: FormWithFile) -> ordering.Lines:
     kind, options = BatchKind(sent.fields.get("kind", BatchKind.ACCOUNTS)), {}
     if kind is BatchKind.TRANSACTIONS:
         options = {name: False for name in _OPTIONS if name not in sent.fields}
     name, file_name = sent.fields.get("name", "").strip()[:_LONGEST_NAME], (sent.file_name or "")[:255]
-    return Lines(kind, options, name, file_name)
+    return ordering.Lines(kind, options, name, file_name)
 
 
 def _read_totals(text: str) -> dict[str, Any] | None:
@@ -189,8 +183,8 @@ def _page(
     supplier: KnownSupplier, form: UploadForm, others: list[Fault] | None = None, status: int = 200
 ) -> Response:
     with resources().Session.begin() as session:
-        form.team.choices = team_choices(session, supplier.organisation_id)
-    form.kind.choices = [(kind.value, f"{_(title)} ({kind})") for kind, title in KINDS.items()]
-    form.step.choices = [(mode.value, _(step.title)) for mode, step in STEPS.items()]
+        form.team.choices = ordering.team_choices(session, supplier.organisation_id)
+    form.kind.choices = [(kind.value, f"{_(title)} ({kind})") for kind, title in ordering.KINDS.items()]
+    form.step.choices = [(mode.value, _(step.title)) for mode, step in ordering.STEPS.items()]
     faults = [*form.list_faults(), *(others or [])]
     return make_response(render_template("upload.html", supplier=supplier, form=form, faults=faults), status)

@@ -21,14 +21,10 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import WebhookNotFoundError
 from migration_service.models import WebhookEndpoint
 from migration_service.outgoing.rules import LONGEST_URL, show_url
+from migration_service.schemas import webhooks
 from migration_service.schemas.events import EventType
-from migration_service.schemas.webhooks import (
-    LONGEST_OVERLAP,
-    USUAL_OVERLAP,
-    OperatorsBodySchema,
-    OperatorsChangeSchema,
-)
 from migration_service.services.setup.organisations import get_organisation
+from migration_service.services.webhooks import endpoints
 from migration_service.services.webhooks.deliveries import (
     KEPT_DAYS,
     get_delivery,
@@ -38,21 +34,11 @@ from migration_service.services.webhooks.deliveries import (
     report_delivery,
     send_test,
 )
-from migration_service.services.webhooks.endpoints import (
-    PLAIN,
-    change_endpoint,
-    create_endpoint,
-    get_endpoint,
-    list_endpoints,
-    remove_endpoint,
-    report_endpoint,
-    rotate_secret,
-)
 from migration_service.services.webhooks.setup import address_rules, read_values, seal
 from migration_service.states import DeliveryState
 
 blueprint = Blueprint("webhooks", __name__, url_prefix="/setup/webhooks")
-_SHOWN_AS_THEY_ARE = sorted(PLAIN - {"url", "description"})
+_SHOWN_AS_THEY_ARE = sorted(endpoints.PLAIN - {"url", "description"})
 
 
 class WebhookForm(ActionForm):
@@ -81,7 +67,7 @@ class WebhookForm(ActionForm):
 
     def values(self) -> dict[str, Any]:
         """Return the values for `change_endpoint`."""
-        given = {name: (self[name].data or "").strip() for name in PLAIN}
+        given = {name: (self[name].data or "").strip() for name in endpoints.PLAIN}
         # A name is empty if it is not given, an address stays as it is, and others are none.
         plain = {name: value or None for name, value in given.items() if value or name != "url"}
         return plain | {
@@ -107,8 +93,8 @@ class RotationForm(ActionForm):
 
     hours = IntegerField(
         _l("Hours for which the old secret also signs"),
-        default=USUAL_OVERLAP,
-        validators=[NumberRange(0, LONGEST_OVERLAP)],
+        default=webhooks.USUAL_OVERLAP,
+        validators=[NumberRange(0, webhooks.LONGEST_OVERLAP)],
     )
 
 
@@ -134,7 +120,7 @@ def show_all() -> str:
     """List webhooks."""
     ids = current_operator().organisation_ids
     with resources().Session.begin() as session:
-        found = list_endpoints(session, organisation_ids=None if ids is None else sorted(ids))
+        found = endpoints.list_endpoints(session, organisation_ids=None if ids is None else sorted(ids))
     return render_template("webhooks.html", webhooks=found, show_url=show_url)
 
 
@@ -155,8 +141,10 @@ def create() -> Response:
     def perform(session: Session) -> Done:
         settings = resources().settings
         owner = get_organisation(session, str(form.organisation.data)).id
-        values = read_values(OperatorsBodySchema(), form.values())
-        _endpoint, secret = create_endpoint(session, owner, address_rules(settings), seal(settings), values)
+        values = read_values(webhooks.OperatorsBodySchema(), form.values())
+        _endpoint, secret = endpoints.create_endpoint(
+            session, owner, address_rules(settings), seal(settings), values
+        )
         return Done(_("The webhook was created. Its secret is not shown again."), secret=secret)
 
     return act(form, preview, perform)
@@ -168,7 +156,7 @@ def show(webhook_id: UUID) -> str:
     state, listing = read_word(DeliveryState, "state"), Listing.shown(row_id)
     with resources().Session.begin() as session:
         endpoint = _endpoint_of(session, webhook_id)
-        webhook = report_endpoint(session, endpoint)
+        webhook = endpoints.report_endpoint(session, endpoint)
         found = list_deliveries(session, endpoint, state=state, before=listing.after, limit=listing.wanted)
     form = WebhookForm()
     return render_template(
@@ -188,7 +176,7 @@ def show_delivery(webhook_id: UUID, delivery_number: int) -> str:
     with resources().Session.begin() as session:
         endpoint = _endpoint_of(session, webhook_id)
         delivery = report_delivery(session, get_delivery(session, endpoint, delivery_number))
-        webhook = report_endpoint(session, endpoint)
+        webhook = endpoints.report_endpoint(session, endpoint)
     return render_template("delivery.html", webhook=webhook, delivery=delivery)
 
 
@@ -196,8 +184,8 @@ def show_delivery(webhook_id: UUID, delivery_number: int) -> str:
 def change(webhook_id: UUID) -> Response:
     """Change the values of a webhook."""
     with resources().Session.begin() as session:
-        webhook = report_endpoint(session, _endpoint_of(session, webhook_id))
-    now = {name: getattr(webhook, name) for name in (PLAIN - {"url"}) | {"event_types"}}
+        webhook = endpoints.report_endpoint(session, _endpoint_of(session, webhook_id))
+    now = {name: getattr(webhook, name) for name in (endpoints.PLAIN - {"url"}) | {"event_types"}}
     codes = " ".join(webhook.import_suppliers or ())
     form = WebhookForm(data=now | {"import_suppliers": codes})
     preview = Preview(
@@ -209,8 +197,8 @@ def change(webhook_id: UUID) -> Response:
 
     def perform(session: Session) -> Done:
         endpoint = _endpoint_of(session, webhook_id, lock=True)
-        values = read_values(OperatorsChangeSchema(), form.values())
-        change_endpoint(session, endpoint, address_rules(resources().settings), values)
+        values = read_values(webhooks.OperatorsChangeSchema(), form.values())
+        endpoints.change_endpoint(session, endpoint, address_rules(resources().settings), values)
         return Done(_("The webhook was changed."))
 
     return act(form, preview, perform)
@@ -237,7 +225,9 @@ def switch(webhook_id: UUID) -> Response:
     def perform(session: Session) -> Done:
         endpoint = _endpoint_of(session, webhook_id, lock=True)
         turns_on = endpoint.disabled_at is not None
-        change_endpoint(session, endpoint, address_rules(resources().settings), {"enabled": turns_on})
+        endpoints.change_endpoint(
+            session, endpoint, address_rules(resources().settings), {"enabled": turns_on}
+        )
         return Done(_("The webhook is switched on.") if turns_on else _("The webhook is switched off."))
 
     return act(ActionForm(), preview, perform)
@@ -257,7 +247,7 @@ def remove(webhook_id: UUID) -> Response:
         )
 
     def perform(session: Session) -> Done:
-        remove_endpoint(session, _endpoint_of(session, webhook_id, lock=True))
+        endpoints.remove_endpoint(session, _endpoint_of(session, webhook_id, lock=True))
         return Done(_("The webhook was removed."), url_for("webhooks.show_all"))
 
     return act(RemovalForm(), preview, perform)
@@ -279,7 +269,7 @@ def rotate(webhook_id: UUID) -> Response:
     def perform(session: Session) -> Done:
         endpoint = _endpoint_of(session, webhook_id, lock=True)
         hours = form.hours.data or 0
-        secret = rotate_secret(session, endpoint, seal(resources().settings), overlap_hours=hours)
+        secret = endpoints.rotate_secret(session, endpoint, seal(resources().settings), overlap_hours=hours)
         return Done(_("The secret was replaced. It is not shown again."), secret=secret)
 
     return act(form, preview, perform)
@@ -353,7 +343,7 @@ def redeliver_many(webhook_id: UUID) -> Response:
 
 def _endpoint_of(session: Session, webhook_id: UUID, *, lock: bool = False) -> WebhookEndpoint:
     """Return the webhook with this id. Raise WebhookNotFoundError if the operator may not see it."""
-    endpoint = get_endpoint(session, webhook_id, organisation_id=None, lock=lock)
+    endpoint = endpoints.get_endpoint(session, webhook_id, organisation_id=None, lock=lock)
     if not sees(endpoint.organisation_id):
         raise WebhookNotFoundError(found=str(webhook_id))
     return endpoint

@@ -12,16 +12,8 @@ from migration_payloads.schemas.json import parse_json
 from migration_service.db.pieces import DECODED
 from migration_service.errors import ParseError
 from migration_service.models import Batch, BatchLine
+from migration_service.services.batches.results import line_results
 from migration_service.services.batches.results.counts import LINES_OF_CHUNK
-from migration_service.services.batches.results.line_results import (
-    COLUMNS,
-    TEXT,
-    Lines,
-    ResultFilter,
-    select_lines,
-    text_of,
-    value_at,
-)
 
 #: The number of lines whose values are read, and of their bytes.
 _SAMPLE, _SAMPLE_BYTES = 500, 16_000_000
@@ -29,7 +21,7 @@ _SAMPLE, _SAMPLE_BYTES = 500, 16_000_000
 _MOST_FINDINGS = 2_000
 #: The number of values shown for a path.
 _MOST_VALUES = 20
-_COLUMNS = COLUMNS[:6]
+_COLUMNS = line_results.COLUMNS[:6]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +64,13 @@ def count_paths(session: Session, batch_id: UUID, code: str, *, warnings: bool =
 
 
 def list_lines(
-    session: Session, batch_id: UUID, wanted: ResultFilter, *, after: int = 0, limit: int = 50
+    session: Session, batch_id: UUID, wanted: line_results.ResultFilter, *, after: int = 0, limit: int = 50
 ) -> tuple[list[ShownLine], bool]:
     """Return the matching lines of a batch after line `after`, in order, and whether there may be more.
 
     They are fewer than `limit` if they have very many findings.
     """
-    lines = Lines(batch_id, wanted.condition(), _COLUMNS)
+    lines = line_results.Lines(batch_id, wanted.condition(), _COLUMNS)
     found: list[ShownLine] = []
     while rows := lines.read_in(session, found[-1].line_number if found else after):
         found += map(_shown, rows)
@@ -89,11 +81,13 @@ def list_lines(
 
 def find_line(session: Session, batch_id: UUID, line_number: int) -> SentLine | None:
     """Return a line of a batch with its payload, or None if there is no such line."""
-    statement = select_lines(batch_id, *_COLUMNS, *TEXT).where(BatchLine.line_number == line_number)
+    statement = line_results.select_lines(batch_id, *_COLUMNS, *line_results.TEXT).where(
+        BatchLine.line_number == line_number
+    )
     row = session.execute(statement).one_or_none()
     if row is None:
         return None
-    sent = text_of(row.payload, row.staged)
+    sent = line_results.text_of(row.payload, row.staged)
     try:
         with DECODED.holding(len(sent or b"")):
             return SentLine(_shown(row), parse_json(sent) if sent is not None else None, None)
@@ -127,31 +121,33 @@ def list_lines_of_account(
     ]
 
 
-def count_values(session: Session, batch_id: UUID, wanted: ResultFilter) -> list[tuple[str, int]]:
+def count_values(
+    session: Session, batch_id: UUID, wanted: line_results.ResultFilter
+) -> list[tuple[str, int]]:
     """Return the values of the matching lines at the path of the filter, the most frequent first.
 
     Only the first lines are read. The caller ensures that the values are not personal data.
     """
-    lines = Lines(batch_id, wanted.condition(), (*_COLUMNS, *TEXT))
+    lines = line_results.Lines(batch_id, wanted.condition(), (*_COLUMNS, *line_results.TEXT))
     values: Counter[str] = Counter()
     read = size = after = 0
     while read < _SAMPLE and size < _SAMPLE_BYTES and (rows := lines.read_in(session, after)):
         for row in rows[: _SAMPLE - read]:
-            sent = text_of(row.payload, row.staged) or b""
+            sent = line_results.text_of(row.payload, row.staged) or b""
             read, size, after = read + 1, size + len(sent), row.line_number
             with DECODED.holding(len(sent)):
                 values.update(_values_of(row, sent, wanted))
     return values.most_common(_MOST_VALUES)
 
 
-def _values_of(row: Any, sent: bytes, wanted: ResultFilter) -> list[str]:
+def _values_of(row: Any, sent: bytes, wanted: line_results.ResultFilter) -> list[str]:
     try:
         payload = parse_json(sent)
     except ParseError:
         return []
     shown = _shown(row)
     picked = filter(wanted.picks, (*shown.errors, *shown.warnings))
-    return [value for it in picked if (value := value_at(payload, it["attr"])) is not None]
+    return [value for it in picked if (value := line_results.value_at(payload, it["attr"])) is not None]
 
 
 def _shown(row: Any) -> ShownLine:

@@ -17,17 +17,8 @@ from migration_payloads.moments import write_moment
 from migration_payloads.rules.catalogue import RULES_VERSION
 from migration_payloads.schemas.json import parse_json
 from migration_payloads.validation import ValidatedAccount, validate_text
+from migration_service import errors
 from migration_service.db.sql import OpenTransaction
-from migration_service.errors import (
-    AccountCreationFailedError,
-    AccountImportInProgressError,
-    AccountNotStagedError,
-    AccountNotStorableError,
-    DryRunSucceededError,
-    ErrorItem,
-    NewerVersionRefusedError,
-    ServiceError,
-)
 from migration_service.models import AccountImportProcess, ServiceLimit, SkipMark
 from migration_service.origin import current_origin
 from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS
@@ -54,7 +45,7 @@ from migration_service.services.processing.creation import KEEP_THE_PLAN, create
 from migration_service.states import BatchMode, ImportState, LineStatus, Outcome
 
 #: The errors of accounts whose creation was attempted.
-_OF_ATTEMPTS = {AccountCreationFailedError.code, AccountNotStorableError.code}
+_OF_ATTEMPTS = {errors.AccountCreationFailedError.code, errors.AccountNotStorableError.code}
 
 
 @dataclass(slots=True)
@@ -205,7 +196,11 @@ def _take_staged(job: ChunkJob, found: Row[Any] | None, candidate: _Candidate, *
     result = candidate.result
     if found is None:
         number = candidate.number
-        result.refuse(AccountNotStagedError(found=number) if is_removed else AccountImportInProgressError())
+        result.refuse(
+            errors.AccountNotStagedError(found=number)
+            if is_removed
+            else errors.AccountImportInProgressError()
+        )
         return False
     state, service_number = ImportState(found.state), found.service_account_number
     process = StagedProcess(found.id, state, service_account_number=service_number)
@@ -213,12 +208,12 @@ def _take_staged(job: ChunkJob, found: Row[Any] | None, candidate: _Candidate, *
         result.refuse(error, process)
         return False
     if found.refused_at and not job.options.get(INCLUDE_OLDER_VERSIONS):
-        result.refuse(NewerVersionRefusedError.at(write_moment(found.refused_at)))
+        result.refuse(errors.NewerVersionRefusedError.at(write_moment(found.refused_at)))
         return False
     candidate.process = process
     if found.payload:
         return _read_payload(job, found.payload.encode(), candidate)
-    result.warnings = [ErrorItem(**it) for it in found.warnings or ()]
+    result.warnings = [errors.ErrorItem(**it) for it in found.warnings or ()]
     return True
 
 
@@ -245,9 +240,9 @@ def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> Non
             is_sent=not any(it.process for it in some),
         )
 
-    outcomes: list[StagedProcess | ServiceError] = each_by_itself(session, candidates, stage)
+    outcomes: list[StagedProcess | errors.ServiceError] = each_by_itself(session, candidates, stage)
     for candidate, outcome in zip(candidates, outcomes, strict=True):
-        if isinstance(outcome, ServiceError):
+        if isinstance(outcome, errors.ServiceError):
             candidate.result.refuse(outcome)
             continue
         candidate.process = outcome
@@ -278,9 +273,9 @@ def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> li
 
     session.execute(text(f"SELECT {KEEP_THE_PLAN}"))
     ended = []
-    outcomes: list[str | ServiceError] = each_by_itself(session, candidates, create)
+    outcomes: list[str | errors.ServiceError] = each_by_itself(session, candidates, create)
     for candidate, outcome in zip(candidates, outcomes, strict=True):
-        if isinstance(outcome, ServiceError):
+        if isinstance(outcome, errors.ServiceError):
             candidate.result.refuse(outcome)
         elif job.mode is BatchMode.DRY_RUN:
             candidate.result.status = LineStatus.WOULD_IMPORT
@@ -293,7 +288,9 @@ def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> li
     return ended
 
 
-def _end(job: ChunkJob, attempt_id: UUID, process_id: int, outcome: str | ServiceError) -> EndedAttempt:
+def _end(
+    job: ChunkJob, attempt_id: UUID, process_id: int, outcome: str | errors.ServiceError
+) -> EndedAttempt:
     attempt = RunningAttempt(
         id=attempt_id,
         account_import_process_id=process_id,
@@ -303,8 +300,8 @@ def _end(job: ChunkJob, attempt_id: UUID, process_id: int, outcome: str | Servic
         request_id=f"batch {job.chunk.batch_id}",
         address=current_origin().address,
     )
-    if isinstance(outcome, ServiceError):
+    if isinstance(outcome, errors.ServiceError):
         return EndedAttempt.with_error(attempt, outcome)
     if attempt.dry_run:
-        return EndedAttempt.with_error(attempt, DryRunSucceededError())
+        return EndedAttempt.with_error(attempt, errors.DryRunSucceededError())
     return EndedAttempt(attempt, Outcome.SUCCEEDED, outcome)

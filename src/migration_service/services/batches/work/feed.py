@@ -12,12 +12,7 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.services.batches.states import (
-    complete_batches,
-    end_batches,
-    follow_keys,
-    follow_suppliers,
-)
+from migration_service.services.batches import states
 from migration_service.services.batches.work.added_data.deferral import IS_DUE
 from migration_service.services.batches.work.chunks import ChunkKey
 from migration_service.states import BatchKind, BatchState, ChunkState
@@ -50,7 +45,7 @@ def dispatch_chunks(session: Session, in_flight: int, batch_id: UUID | None = No
     Batches also follow their API keys and suppliers here, and end: this one, or all that are open.
     Chunks of payment instructions are left to `dispatch_vendor_chunks`.
     """
-    for follow in (end_batches, complete_batches, follow_keys, follow_suppliers):
+    for follow in (states.end_batches, states.complete_batches, states.follow_keys, states.follow_suppliers):
         follow(session, batch_id)
     return _dispatch(session, in_flight, asks_vendors=False)
 
