@@ -54,8 +54,7 @@ def billing_address_not_provided(account: CheckedAccount) -> Iterator[Fault]:
 
 
 @rule(
-    Severity.ERROR,
-    remedy="Send at least one customer, or set unknown_occupier to true if nobody is known.",
+    Severity.ERROR, remedy="Send at least one customer, or set unknown_occupier to true if nobody is known."
 )
 def customer_required(account: CheckedAccount) -> Iterator[Fault]:
     """The account has no customer, and unknown_occupier is not set."""

@@ -73,11 +73,7 @@ RULES_VERSION: str = f"{digest_sources(_PACKAGE, _PACKAGE / 'schemas')}-{digest_
 
 
 def check_account(
-    data: dict[str, Any],
-    *,
-    profile: Profile,
-    today: date,
-    faulty: Collection[str] = (),
+    data: dict[str, Any], *, profile: Profile, today: date, faulty: Collection[str] = ()
 ) -> list[Finding]:
     """Return the findings of all rules in an account, sorted by path, then by code.
 

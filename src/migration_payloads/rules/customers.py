@@ -85,8 +85,7 @@ def date_of_birth_in_future(account: CheckedAccount) -> Iterator[Fault]:
 
 
 @rule(
-    Severity.WARNING,
-    remedy="Correct the date of birth, or leave it out if it is a placeholder or not known.",
+    Severity.WARNING, remedy="Correct the date of birth, or leave it out if it is a placeholder or not known."
 )
 def date_of_birth_implausible(account: CheckedAccount) -> Iterator[Fault]:
     """A date of birth is 1900-01-01 or before, so it is probably a placeholder or in the wrong century."""

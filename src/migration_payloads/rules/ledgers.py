@@ -166,10 +166,7 @@ def balance_mismatch_on_ledger_balance(account: CheckedAccount) -> Iterator[Faul
             )
 
 
-@rule(
-    Severity.WARNING,
-    remedy="Send last_settlement_balance, or the transactions that make the balance.",
-)
+@rule(Severity.WARNING, remedy="Send last_settlement_balance, or the transactions that make the balance.")
 def balance_without_transactions(account: CheckedAccount) -> Iterator[Fault]:
     """A ledger has a balance, but neither a last_settlement_balance nor a transaction that makes it."""
     for path, ledger in account.ledgers:

@@ -18,10 +18,7 @@ _LOST_LETTER = re.compile(r"(?<=[^\W\d_])\?(?=[^\W\d_])")
 _LOST = "A letter of this is lost: read the file in its own encoding."
 
 
-@rule(
-    Severity.WARNING,
-    remedy="Remove the character. Send an address as several lines, and a name on one.",
-)
+@rule(Severity.WARNING, remedy="Remove the character. Send an address as several lines, and a name on one.")
 def invisible_characters(account: CheckedAccount) -> Iterator[Fault]:
     """A name, an address, an e-mail address or a telephone number has a character that cannot be seen.
 
@@ -45,8 +42,7 @@ def invisible_characters(account: CheckedAccount) -> Iterator[Fault]:
 
 
 @rule(
-    Severity.WARNING,
-    remedy="Read the file in the encoding in which it was written, which is probably UTF-8.",
+    Severity.WARNING, remedy="Read the file in the encoding in which it was written, which is probably UTF-8."
 )
 def wrong_encoding(account: CheckedAccount) -> Iterator[Fault]:
     """A name, an address or another text was read in the wrong encoding: letters are changed or lost.

@@ -108,10 +108,7 @@ def _find_future(account: CheckedAccount, field: str, what: str) -> Iterator[Fau
     for i, statement in enumerate(account.statements):
         day = statement.get(field)
         if day and day > account.today:
-            yield (
-                ("statements", i, field),
-                f"The {what} on {day}, which is after today, {account.today}.",
-            )
+            yield (("statements", i, field), f"The {what} on {day}, which is after today, {account.today}.")
 
 
 @rule(Severity.WARNING, remedy="Send statement_path, or a statement_pdf_context to make the document from.")

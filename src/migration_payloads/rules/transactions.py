@@ -41,10 +41,7 @@ def missing_payment_type(account: CheckedAccount) -> Iterator[Fault]:
             yield (*path, "payment_type"), f"A {transaction['type']} needs a payment_type."
 
 
-@rule(
-    Severity.WARNING,
-    remedy="Send the amount without its sign: the type says which way the money went.",
-)
+@rule(Severity.WARNING, remedy="Send the amount without its sign: the type says which way the money went.")
 def payment_amount_must_be_positive(account: CheckedAccount) -> Iterator[Fault]:
     """The amount of a PAYMENT or REPAYMENT is negative."""
     for path, transaction in account.payments:

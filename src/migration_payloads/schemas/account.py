@@ -104,11 +104,7 @@ class AccountImportSchema(Fields):
         "The account's balances with their transactions. Without one, an empty ENERGY_LEDGER is opened.",
         [{"ledger_code": "ENERGY_LEDGER", "ledger_balance": -49.28}],
     )
-    statements = fields.Objects(
-        StatementSchema,
-        "The bills from before the migration.",
-        [STATEMENT],
-    )
+    statements = fields.Objects(StatementSchema, "The bills from before the migration.", [STATEMENT])
 
 
 #: One instance for the whole process, because instantiating costs more than loading.

@@ -144,8 +144,7 @@ class LocalMoment(_Moment):
 
     default_error_messages: Messages = {
         "invalid": Message(
-            "{found} is not a valid time without a zone, of the form YYYY-MM-DDTHH:MM:SS.",
-            "invalid_datetime",
+            "{found} is not a valid time without a zone, of the form YYYY-MM-DDTHH:MM:SS.", "invalid_datetime"
         )
     }
     _FORM = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?", re.ASCII)

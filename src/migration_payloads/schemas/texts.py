@@ -58,7 +58,7 @@ class Identifier(Text):
     """A supplier's identifier: printable, not only spaces, at most 128 characters."""
 
     default_error_messages: Messages = {
-        "control": Message("{found} has an unprintable character. Remove it.", "invalid_characters"),
+        "control": Message("{found} has an unprintable character. Remove it.", "invalid_characters")
     }
 
     def __init__(self, *about: Any, max_length: int = MAX_IDENTIFIER, **kwargs: Any) -> None:
@@ -104,7 +104,7 @@ class Code(Text):
         "form": Message(
             "{found} is not a code: upper-case letters, digits and underscores, starting with a letter.",
             "invalid_choice",
-        ),
+        )
     }
     #: The form of a code.
     FORM = re.compile(r"[A-Z][A-Z0-9_]*", re.ASCII)

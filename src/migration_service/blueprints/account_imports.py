@@ -24,9 +24,7 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.validation_report import answer_staged, answer_validated, reporting
 from migration_service.db.sql import autocommit
 from migration_service.schemas import validation
-from migration_service.schemas.requests import (
-    StagedAccountSchema,
-)
+from migration_service.schemas.requests import StagedAccountSchema
 from migration_service.services.imports import staging
 from migration_service.services.imports.newer_versions import note_invalid
 from migration_service.services.setup.suppliers import KnownSupplier

@@ -12,11 +12,7 @@ from migration_payloads.schemas.coded import example_of
 from migration_service import errors
 from migration_service.blueprints.description.examples import STAGED
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.body import (
-    document_body,
-    query_arguments,
-    read_json,
-)
+from migration_service.blueprints.requests.body import document_body, query_arguments, read_json
 from migration_service.blueprints.requests.describing import View
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect

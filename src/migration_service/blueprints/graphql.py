@@ -50,14 +50,8 @@ _EXPLANATIONS = {
     ),
     "Syntax Error: Document is nested": ("too_deep", "The GraphQL document is nested too deeply."),
     "Syntax Error": ("parse_error", "The GraphQL document has a syntax error."),
-    "Variable ": (
-        "invalid",
-        "A variable of the GraphQL document has an unsuitable value or type.",
-    ),
-    "Unknown operation": (
-        "invalid",
-        "The GraphQL document has no operation with the given operationName.",
-    ),
+    "Variable ": ("invalid", "A variable of the GraphQL document has an unsuitable value or type."),
+    "Unknown operation": ("invalid", "The GraphQL document has no operation with the given operationName."),
     "Must provide": (
         "invalid",
         "The GraphQL document must have exactly one operation, or operationName must choose one.",
@@ -97,11 +91,7 @@ class _Problem:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the object of GraphQL's `errors`."""
-        extensions = {
-            "errorType": self.type,
-            "errorCode": self.code,
-            "errorDescription": self.detail,
-        }
+        extensions = {"errorType": self.type, "errorCode": self.code, "errorDescription": self.detail}
         return {"message": self.detail, **(self.place or {}), "extensions": extensions}
 
 

@@ -88,8 +88,7 @@ _TOKENS = GraphQLObjectType(
             description="When the refresh token expires, as a Unix time.",
         ),
         "payload": GraphQLField(
-            GraphQLNonNull(_JSON),
-            description="The claims of the token. exp is the Unix time of its expiry.",
+            GraphQLNonNull(_JSON), description="The claims of the token. exp is the Unix time of its expiry."
         ),
     },
 )

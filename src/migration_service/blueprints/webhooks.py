@@ -77,12 +77,7 @@ def create(body: dict[str, Any]) -> Response:
     settings = resources().settings
     with resources().Session.begin() as session:
         endpoint, secret = endpoints.create_endpoint(
-            session,
-            caller().organisation_id,
-            address_rules(settings),
-            seal(settings),
-            body,
-            caller=_caller(),
+            session, caller().organisation_id, address_rules(settings), seal(settings), body, caller=_caller()
         )
         answer = jsonify(_dump(session, endpoint) | {"secret": secret})
         answer.status_code = 201

@@ -44,8 +44,7 @@ class Settings:
         env="REDIS_URL",
     )
     secret_key: str = setting(
-        "The key that signs the tokens: at least 32 characters, the same for all web processes.",
-        secret=True,
+        "The key that signs the tokens: at least 32 characters, the same for all web processes.", secret=True
     )
     accepted_secret_keys: str = setting(
         "Further keys whose tokens are accepted, separated by commas: the next MIGRATION_SERVICE_SECRET_KEY "
@@ -58,11 +57,7 @@ class Settings:
         25.0,
         at_least=0,
     )
-    max_body_bytes: int = setting(
-        "The largest request body in bytes.",
-        8_000_000,
-        at_least=1,
-    )
+    max_body_bytes: int = setting("The largest request body in bytes.", 8_000_000, at_least=1)
     leave_seconds: float = setting(
         "Seconds that a web server continues to work after it is told to stop, while /health/ready answers "
         "503, so that its load balancer stops sending requests. Use 0 without a load balancer. `up` always "
@@ -72,29 +67,19 @@ class Settings:
         at_most=60,
     )
     max_batch_bytes: int = setting(
-        "The largest file of a batch, in bytes after decompression.",
-        16_000_000_000,
-        at_least=1,
+        "The largest file of a batch, in bytes after decompression.", 16_000_000_000, at_least=1
     )
     max_batch_lines: int = setting(
-        "The largest number of lines in the file of a batch.",
-        2_000_000,
-        at_least=1,
+        "The largest number of lines in the file of a batch.", 2_000_000, at_least=1
     )
     max_batch_ratio: int = setting(
-        "The largest ratio of the sizes of a batch's file after and before decompression.",
-        200,
-        at_least=1,
+        "The largest ratio of the sizes of a batch's file after and before decompression.", 200, at_least=1
     )
     max_uploads: int = setting(
-        "The largest number of simultaneous uploads of an organisation.",
-        4,
-        at_least=1,
+        "The largest number of simultaneous uploads of an organisation.", 4, at_least=1
     )
     max_open_batches: int = setting(
-        "The largest number of running, waiting and paused batches of an organisation.",
-        100,
-        at_least=1,
+        "The largest number of running, waiting and paused batches of an organisation.", 100, at_least=1
     )
     max_batch_storage_bytes: int = setting(
         "The largest number of bytes that the lines of an organisation's batches take in the database, with "
@@ -113,8 +98,7 @@ class Settings:
         at_least=1,
     )
     upload_folder: str = setting(
-        "The folder for incoming files of batches. If empty, the system's folder for temporary files.",
-        "",
+        "The folder for incoming files of batches. If empty, the system's folder for temporary files.", ""
     )
     deferral_hours: int = setting(
         "Hours that a line of added data waits for an account that is being created, or is in a batch that "
@@ -123,9 +107,7 @@ class Settings:
         at_least=0,
     )
     batch_slot_reserve: int = setting(
-        "The number of slots of the concurrency limit that batches leave free for requests.",
-        50,
-        at_least=0,
+        "The number of slots of the concurrency limit that batches leave free for requests.", 50, at_least=0
     )
     batch_chunks_in_flight: int = setting(
         "The number of messages that the batches of an organisation have in the queue. Use at least twice "
@@ -134,9 +116,7 @@ class Settings:
         at_least=1,
     )
     batch_retention_days: int = setting(
-        "Days that the lines and results of a batch are kept after it has ended.",
-        30,
-        at_least=30,
+        "Days that the lines and results of a batch are kept after it has ended.", 30, at_least=30
     )
     batch_idle_days: int = setting(
         "Days after which a batch that is paused or waits for its supplier is cancelled, so that its lines "
@@ -145,9 +125,7 @@ class Settings:
         at_least=0,
     )
     audit_retention_days: int = setting(
-        "Days that audit entries are kept. The hashes of the days are kept for ever.",
-        730,
-        at_least=90,
+        "Days that audit entries are kept. The hashes of the days are kept for ever.", 730, at_least=90
     )
     audit_head_file: str = setting(
         "The file to which workers append the head of each sealed day of the audit, best on another machine. "
@@ -170,26 +148,16 @@ class Settings:
         90,
         at_least=0,
     )
-    event_retention_days: int = setting(
-        "Days that events are kept for the feed.",
-        30,
-        at_least=1,
-    )
+    event_retention_days: int = setting("Days that events are kept for the feed.", 30, at_least=1)
     event_consumer_days: int = setting(
         "Days after which a named consumer of events that asks for none is given up. Until then the events "
         "that it has not acknowledged are kept.",
         60,
         at_least=1,
     )
-    token_lifetime_seconds: int = setting(
-        "Seconds that an access token is valid.",
-        3600,
-        at_least=1,
-    )
+    token_lifetime_seconds: int = setting("Seconds that an access token is valid.", 3600, at_least=1)
     refresh_token_lifetime_seconds: int = setting(
-        "Seconds that a refresh token is valid.",
-        7 * 24 * 3600,
-        at_least=1,
+        "Seconds that a refresh token is valid.", 7 * 24 * 3600, at_least=1
     )
     database_pool_size: int = setting(
         "The largest number of connections to PostgreSQL of a web process, which keeps them open.",
@@ -197,13 +165,10 @@ class Settings:
         at_least=1,
     )
     database_pooler: bool = setting(
-        "on if DATABASE_URL is a pgbouncer in transaction mode. Connections then keep no state.",
-        False,
+        "on if DATABASE_URL is a pgbouncer in transaction mode. Connections then keep no state.", False
     )
     broker_visibility_timeout: int = setting(
-        "Seconds after which an unacknowledged message is redelivered.",
-        180,
-        at_least=1,
+        "Seconds after which an unacknowledged message is redelivered.", 180, at_least=1
     )
     smtp_url: str = setting(
         "The mail server, as smtp://user:password@host:587?starttls=1 or smtps://host:465. "
@@ -234,9 +199,7 @@ class Settings:
     )
     webhook_http: bool = setting("on if webhooks may be sent without TLS, by http.", False)
     log_level: str = setting(
-        "The lowest level of log lines.",
-        "INFO",
-        one_of=("DEBUG", "INFO", "WARNING", "ERROR"),
+        "The lowest level of log lines.", "INFO", one_of=("DEBUG", "INFO", "WARNING", "ERROR")
     )
     log_format: str = setting(
         "The format of log lines. auto means text on a terminal and json elsewhere.",
@@ -267,14 +230,10 @@ class Settings:
         "",
     )
     console_idle_minutes: int = setting(
-        "Minutes without activity after which an operator has to log in to the console again.",
-        60,
-        at_least=1,
+        "Minutes without activity after which an operator has to log in to the console again.", 60, at_least=1
     )
     console_session_hours: int = setting(
-        "Hours after which an operator has to log in to the console again even when active.",
-        12,
-        at_least=1,
+        "Hours after which an operator has to log in to the console again even when active.", 12, at_least=1
     )
     console_time_zone: str = setting(
         "The time zone of times in the console, for browsers without scripts.",
@@ -288,11 +247,7 @@ class Settings:
         "",
     )
     openid_client_id: str = setting("The client id of this service at the provider.", "")
-    openid_client_secret: str = setting(
-        "The client secret of this service at the provider.",
-        "",
-        secret=True,
-    )
+    openid_client_secret: str = setting("The client secret of this service at the provider.", "", secret=True)
     openid_claim: str = setting(
         "The claim with the name of the operator. If it is email, the provider must mark it as verified.",
         "email",

@@ -34,9 +34,7 @@ REQUEST_SECONDS = Histogram(
 )
 
 SECURITY_EVENTS = Counter(
-    "migration_security_events_total",
-    "Logins, tokens and requests that were refused, by kind.",
-    ("event",),
+    "migration_security_events_total", "Logins, tokens and requests that were refused, by kind.", ("event",)
 )
 
 REFERENCE_READS = Counter(

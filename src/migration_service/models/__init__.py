@@ -47,12 +47,7 @@ from migration_service.models.supply import (
 )
 from migration_service.models.undo import RetiredAccountNumber, Undo, UndoLine
 from migration_service.models.wave import Wave, WavePlan
-from migration_service.models.webhook import (
-    WebhookAttempt,
-    WebhookDelivery,
-    WebhookEndpoint,
-    WebhookSecret,
-)
+from migration_service.models.webhook import WebhookAttempt, WebhookDelivery, WebhookEndpoint, WebhookSecret
 
 __all__ = [
     "Account",

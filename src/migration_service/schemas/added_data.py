@@ -221,11 +221,7 @@ class StatementsRequestSchema(AddedDataSchema):
     """The body of the historical statements endpoint, and its response (section 4.10)."""
 
     statements = Objects(
-        HistoricalStatementSchema,
-        "The statements to add.",
-        [STATEMENT],
-        required=True,
-        empty=False,
+        HistoricalStatementSchema, "The statements to add.", [STATEMENT], required=True, empty=False
     )
 
 

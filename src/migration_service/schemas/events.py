@@ -121,9 +121,7 @@ class WaveApprovalRequiredSchema(AnswerSchema):
     number = answers.Integer("The number of the wave in its plan. The first is 1.", 1)
     batch_id = answers.UUID("The batch of the wave.", _ID)
     found = answers.String(
-        "The result of its reconciliation.",
-        "CLEAN",
-        words=[WaveState.CLEAN.value, WaveState.DIFFERS.value],
+        "The result of its reconciliation.", "CLEAN", words=[WaveState.CLEAN.value, WaveState.DIFFERS.value]
     )
 
 

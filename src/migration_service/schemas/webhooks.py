@@ -10,11 +10,7 @@ from migration_payloads.schemas.messages import Message
 from migration_service.schemas import answers
 from migration_service.schemas.events import EventType
 from migration_service.schemas.paging import page_cursor, page_limit
-from migration_service.states import (
-    DeliveryFailure,
-    DeliveryState,
-    EndpointOff,
-)
+from migration_service.states import DeliveryFailure, DeliveryState, EndpointOff
 
 _ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
 _MOMENT = "2026-03-01T10:15:00Z"

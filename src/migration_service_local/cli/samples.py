@@ -90,11 +90,7 @@ def samples(
 def _write(order: BookOrder, stream: IO[bytes], workers: int | None) -> None:
     """Write the book, with a progress bar if standard error is a terminal."""
     with click.progressbar(
-        length=order.count,
-        label="Accounts",
-        file=sys.stderr,
-        hidden=not sys.stderr.isatty(),
-        show_pos=True,
+        length=order.count, label="Accounts", file=sys.stderr, hidden=not sys.stderr.isatty(), show_pos=True
     ) as progress:
         for accounts, chunk in generate_chunks(order, workers):
             stream.write(chunk)

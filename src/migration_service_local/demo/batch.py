@@ -63,11 +63,7 @@ def _upload(client: SupplierClient, order: SampleBatchOrder, book: IO[bytes]) ->
     response = client.send(
         "POST",
         _BATCHES,
-        params={
-            "import_supplier": order.supplier,
-            "mode": "import",
-            "operations_team_name": order.team,
-        },
+        params={"import_supplier": order.supplier, "mode": "import", "operations_team_name": order.team},
         headers={
             "Content-Type": "application/x-ndjson",
             "Content-Encoding": "gzip",

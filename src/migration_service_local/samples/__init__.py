@@ -7,10 +7,4 @@ from migration_service_local.samples.books import (
 )
 from migration_service_local.samples.faults import FAULTS, break_account
 
-__all__ = [
-    "FAULTS",
-    "break_account",
-    "generate_accounts",
-    "generate_accounts_with_faults",
-    "generate_lines",
-]
+__all__ = ["FAULTS", "break_account", "generate_accounts", "generate_accounts_with_faults", "generate_lines"]

@@ -144,14 +144,7 @@ class LedgerBook:
             self._add("CHARGE", first + 15, 250 + int(r() * 4_000), "IMPORTED_CHARGE", note=note)
 
     def _add(
-        self,
-        kind: str,
-        day: int,
-        amount: int,
-        reason: str,
-        *,
-        payment_type: str = "",
-        note: str = "",
+        self, kind: str, day: int, amount: int, reason: str, *, payment_type: str = "", note: str = ""
     ) -> None:
         """Add a transaction other than a supply charge. `amount` is in cents, and positive."""
         transaction: dict[str, Any] = {

@@ -118,14 +118,7 @@ class Programs:
     def _sandbox_secret(self) -> dict[str, str]:
         return {SANDBOX_VARIABLE: self._home.secret("sandbox_vendor")}
 
-    def worker(
-        self,
-        name: str,
-        queues: str,
-        concurrency: int,
-        *,
-        secrets: Mapping[str, str] = {},
-    ) -> Program:
+    def worker(self, name: str, queues: str, concurrency: int, *, secrets: Mapping[str, str] = {}) -> Program:
         """Return a Celery worker of these queues, separated by commas, with so many processes."""
         return self._python(
             name,

@@ -26,11 +26,7 @@ def run_up(options: UpOptions, output: Output) -> None:
     home = Home(options.home)
     try:
         programs = Programs(home, options)
-        with (
-            closing(Ports()) as ports,
-            Supervisor(output) as supervisor,
-            suppress(StopRequestedError),
-        ):
+        with closing(Ports()) as ports, Supervisor(output) as supervisor, suppress(StopRequestedError):
             _start(options, home, ports, programs, supervisor)
             sample = Child(programs.demo("migrate", str(options.sample)), None)
             with output.hush():

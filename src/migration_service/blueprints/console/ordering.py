@@ -26,8 +26,7 @@ STEPS = {
     BatchMode.VALIDATE: Step(
         mark("Check"),
         mark_plural(
-            "%(num)s line is checked. Nothing is stored.",
-            "%(num)s lines are checked. Nothing is stored.",
+            "%(num)s line is checked. Nothing is stored.", "%(num)s lines are checked. Nothing is stored."
         ),
     ),
     BatchMode.STAGE: Step(

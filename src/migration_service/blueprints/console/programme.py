@@ -122,11 +122,7 @@ def _steps(it: Progress) -> list[tuple[str, StepState, str | None]]:
             _known(is_complete and it.verdict.sent.acknowledged > 0, needless=is_complete),
             reconciliation,
         ),
-        (
-            _("Reconcile"),
-            _known(it.is_reconciled),
-            reconciliation,
-        ),
+        (_("Reconcile"), _known(it.is_reconciled), reconciliation),
         (_("Go live"), _known(it.is_live), _page("go_live.set_moment", it)),
         (_("Close the supplier"), _known(it.is_closed), _page("supplier_actions.set_status_of", it)),
     ]

@@ -140,10 +140,7 @@ def _token_operations() -> dict[str, Any]:
     for operation in operations.values():
         for response in operation["responses"].values():
             media = response["content"]
-            response["content"] = {
-                "application/json": media,
-                "application/graphql-response+json": media,
-            }
+            response["content"] = {"application/json": media, "application/graphql-response+json": media}
     return operations
 
 

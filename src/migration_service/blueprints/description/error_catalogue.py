@@ -57,10 +57,7 @@ _HTTP_ERRORS = {
         "The headers are larger or more numerous than the service accepts.",
         "Leave out headers that the interface does not describe.",
     ),
-    "request_too_large": (
-        "The body is larger than the service accepts.",
-        "Send less per request.",
-    ),
+    "request_too_large": ("The body is larger than the service accepts.", "Send less per request."),
     "unsupported_media_type": (
         "This operation does not accept bodies of this type.",
         "Send `Content-Type: application/json`. The only allowed `Content-Encoding` is `gzip`.",

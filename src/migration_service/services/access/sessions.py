@@ -135,11 +135,7 @@ def exchange(session: Session, api_key: ApiKey, claims: dict[str, Any]) -> Refre
 
 
 def end_session(
-    session: Session,
-    session_id: str,
-    reason: str = ENDED_BY_OPERATOR,
-    *,
-    organisation_id: int | None = None,
+    session: Session, session_id: str, reason: str = ENDED_BY_OPERATOR, *, organisation_id: int | None = None
 ) -> TokenSession:
     """End a session and all its tokens immediately. Ending it again changes nothing.
 

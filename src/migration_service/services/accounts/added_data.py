@@ -192,8 +192,7 @@ def _select_accounts(
     return select(
         Account.id, Account.external_account_number, Account.service_account_number, Account.erased_at
     ).where(
-        Account.import_supplier_id == supplier.id,
-        one_of(Account.external_account_number.expression, numbers),
+        Account.import_supplier_id == supplier.id, one_of(Account.external_account_number.expression, numbers)
     )
 
 

@@ -39,11 +39,7 @@ _LONGEST_ROUND = 5.0
 
 
 def perform_set(
-    sessions: sessionmaker[Session],
-    redis: Redis,
-    *,
-    publish: Callable[[], object],
-    redelivered: bool = False,
+    sessions: sessionmaker[Session], redis: Redis, *, publish: Callable[[], object], redelivered: bool = False
 ) -> tuple[list[EndedAttempt], SetApart]:
     """Create the accounts of waiting attempts together, up to the size of a set.
 

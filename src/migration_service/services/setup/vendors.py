@@ -130,9 +130,7 @@ def get_payment_vendor(session: Session, organisation_id: int, name: str) -> Pay
             or_(PaymentVendor.organisation_id == organisation_id, PaymentVendor.organisation_id.is_(None)),
         )
         .order_by(
-            (PaymentVendor.name == name).desc(),
-            PaymentVendor.organisation_id.nulls_last(),
-            PaymentVendor.id,
+            (PaymentVendor.name == name).desc(), PaymentVendor.organisation_id.nulls_last(), PaymentVendor.id
         )
         .limit(1)
     )

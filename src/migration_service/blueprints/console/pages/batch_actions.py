@@ -47,8 +47,7 @@ _ACTS = [
         name="resume",
         title=mark("Resume the batch: %(name)s"),
         sentence=mark_plural(
-            "%(num)s remaining line will be processed.",
-            "%(num)s remaining lines will be processed.",
+            "%(num)s remaining line will be processed.", "%(num)s remaining lines will be processed."
         ),
         number=lambda batch: count_open(batch.counts),
         button=mark("Resume"),

@@ -20,16 +20,8 @@ def show() -> str:
     with resources().Session.begin() as session:
         counts = count_emails(session, import_supplier_ids=ids)
         found = list_emails(
-            session,
-            import_supplier_ids=ids,
-            state=state,
-            before=listing.after,
-            limit=listing.wanted,
+            session, import_supplier_ids=ids, state=state, before=listing.after, limit=listing.wanted
         )
     return render_template(
-        "emails.html",
-        counts=counts,
-        state=state,
-        emails=listing.cut(found, "id"),
-        listing=listing,
+        "emails.html", counts=counts, state=state, emails=listing.cut(found, "id"), listing=listing
     )

@@ -54,11 +54,7 @@ CHUNK_LINES, ADDED_CHUNK_LINES = 100, 200
 #: The largest number of lines in an event of lines that failed while the file arrived.
 TOLD = 250
 #: The state of a wave's batch before the wave starts: paused, with a window that has ended.
-_HELD = {
-    "state": BatchState.PAUSED,
-    "reason": WINDOW_CLOSED,
-    "runs_until": datetime(1970, 1, 1, tzinfo=UTC),
-}
+_HELD = {"state": BatchState.PAUSED, "reason": WINDOW_CLOSED, "runs_until": datetime(1970, 1, 1, tzinfo=UTC)}
 #: The columns of a batch that are members of its order.
 _FROM_ORDER = (
     *("kind", "mode", "options", "source", "idempotency_key", "name", "file_name", "control_totals"),

@@ -136,9 +136,7 @@ def stream_results(
 
 
 def stream_failed_lines(
-    sessions: sessionmaker[Session],
-    batch_id: UUID,
-    wanted: ResultFilter = ResultFilter(),
+    sessions: sessionmaker[Session], batch_id: UUID, wanted: ResultFilter = ResultFilter()
 ) -> Iterator[bytes]:
     """Yield the failed lines of a batch as they were sent, as NDJSON in pieces, to correct and resend.
 

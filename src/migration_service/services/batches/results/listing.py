@@ -94,10 +94,7 @@ def list_modes(session: Session, import_supplier_id: int) -> set[BatchMode]:
 
 
 def _wanted(
-    organisation_id: int | None,
-    import_supplier: str | None,
-    kind: BatchKind | None,
-    state: BatchState | None,
+    organisation_id: int | None, import_supplier: str | None, kind: BatchKind | None, state: BatchState | None
 ) -> list[ColumnElement[bool]]:
     own = which_are_owned(Batch, organisation_id, import_supplier)
     given = ((Batch.kind, kind), (Batch.state, state))

@@ -169,11 +169,7 @@ def work_on_chunk(
 
 
 def read_wanted_instructions(
-    session: Session,
-    key: ChunkKey,
-    limit: int,
-    *,
-    longest_deferral: float = LONGEST_DEFERRAL,
+    session: Session, key: ChunkKey, limit: int, *, longest_deferral: float = LONGEST_DEFERRAL
 ) -> list[tuple[OpenAccount, dict[str, Any]]]:
     """Return the payment instructions of the next lines of a chunk, with their accounts.
 
