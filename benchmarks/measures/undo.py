@@ -15,7 +15,7 @@ from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import start_undo
 from migration_service.states import UndoOutcome
-from migration_service.tasks.undo import dispatch_undos
+from migration_service.tasks.jobs import UNDOS, dispatch
 
 
 def measure_undo(bench: Bench) -> Row:
@@ -32,7 +32,7 @@ def _revert_batch(bench: Bench) -> Reading:
     started = time.perf_counter()
     with metered(bench.stack) as meter:
         undo_id = _start(bench)
-        dispatch_undos(bench.celery, bench.sessions)
+        dispatch(bench.celery, bench.sessions, UNDOS)
         while not _is_over(bench, undo_id):
             time.sleep(0.02)
         seconds = time.perf_counter() - started

@@ -26,7 +26,7 @@ _BROKER_POOL = 200
 _TASKS = [
     f"migration_service.tasks.{name}"
     for name in (
-        *("accounts", "batches", "comparisons", "counts", "deliveries", "maintenance", "run_log", "undo"),
+        *("accounts", "batches", "counts", "deliveries", "jobs", "maintenance", "run_log"),
         "waves",
     )
 ]
@@ -60,8 +60,7 @@ def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationC
             "sweep": _every(names.SWEEP_INTERVAL, names.SWEEP_ATTEMPTS),
             "count-accounts": _every(names.COUNT_INTERVAL, names.COUNT_ACCOUNTS),
             "batches": _every(names.SWEEP_INTERVAL, names.SWEEP_BATCHES),
-            "comparisons": _every(names.SWEEP_INTERVAL, names.SWEEP_COMPARISONS),
-            "undos": _every(names.SWEEP_INTERVAL, names.SWEEP_UNDOS),
+            "jobs": _every(names.SWEEP_INTERVAL, names.SWEEP_JOBS),
             "waves": _every(names.SWEEP_INTERVAL, names.SWEEP_WAVES),
             "events": _every(names.WATCH_INTERVAL, names.WATCH_EVENTS),
             "deliveries": _every(names.SWEEP_INTERVAL, names.SWEEP_DELIVERIES),

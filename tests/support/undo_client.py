@@ -10,9 +10,10 @@ from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
 from migration_service.db.base import Base
+from migration_service.db.jobs import Progress
 from migration_service.db.known_commits import MARK
 from migration_service.models import Undo, UndoLine
-from migration_service.services.undo.execution import Progress, revert_piece
+from migration_service.services.undo.execution import revert_piece
 from support.supplier_client import SupplierClient
 
 #: Tables that tell what happened. They are not as they were before, because something has happened.

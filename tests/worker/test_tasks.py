@@ -50,10 +50,9 @@ from migration_service.tasks.names import (
     RUN_VENDOR_CHUNK,
     SWEEP_ATTEMPTS,
     SWEEP_BATCHES,
-    SWEEP_COMPARISONS,
     SWEEP_DELIVERIES,
     SWEEP_INTERVAL,
-    SWEEP_UNDOS,
+    SWEEP_JOBS,
     SWEEP_WAVES,
 )
 from migration_service.tasks.publishing import publish
@@ -250,7 +249,7 @@ def test_each_entry_is_sent_at_the_start_and_once_in_its_interval_whatever_the_c
         now.return_value = datetime.now(UTC) - timedelta(hours=1)
         clock.monotonic = lambda: 1_000.0 + SWEEP_INTERVAL
         scheduler.tick()
-    sweeps = (SWEEP_ATTEMPTS, SWEEP_BATCHES, SWEEP_COMPARISONS, SWEEP_DELIVERIES, SWEEP_UNDOS, SWEEP_WAVES)
+    sweeps = (SWEEP_ATTEMPTS, SWEEP_BATCHES, SWEEP_DELIVERIES, SWEEP_JOBS, SWEEP_WAVES)
     assert sorted(sent[len(ENTRIES) :]) == sorted(sweeps)
 
 

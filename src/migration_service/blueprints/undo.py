@@ -35,7 +35,7 @@ from migration_service.services.undo.preview import preview_undo
 from migration_service.services.undo.reading import get_undo, list_undos, report_undo, stream_outcomes
 from migration_service.services.undo.starting import cancel_undo, start_undo
 from migration_service.states import UndoBlocker, UndoOutcome
-from migration_service.tasks.undo import dispatch_undos
+from migration_service.tasks import jobs
 
 blueprint = make_blueprint("undo", "undos", "Remove created accounts, until their supplier goes live.")
 
@@ -112,7 +112,7 @@ def start(body: dict[str, Any]) -> Response:
         answer.status_code = 202
         answer.headers["Location"] = _location(undo_id)
         keep_with_effect(session, answer)
-    dispatch_undos(resources().celery, resources().Session)
+    jobs.dispatch(resources().celery, resources().Session, jobs.UNDOS)
     return answer
 
 

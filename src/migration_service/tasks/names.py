@@ -18,8 +18,7 @@ COMPARE = "comparisons.compare"
 
 SWEEP_ATTEMPTS = "maintenance.sweep_attempts"
 SWEEP_BATCHES = "maintenance.sweep_batches"
-SWEEP_COMPARISONS = "maintenance.sweep_comparisons"
-SWEEP_UNDOS = "maintenance.sweep_undos"
+SWEEP_JOBS = "maintenance.sweep_jobs"
 SWEEP_WAVES = "maintenance.sweep_waves"
 SWEEP_DELIVERIES = "maintenance.sweep_deliveries"
 #: Seconds between two runs of the same sweep.

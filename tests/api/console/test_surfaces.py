@@ -24,8 +24,8 @@ from migration_service.services.reporting.report_subject import find_subject
 from migration_service.services.reporting.retention import remove_batch_lines
 from migration_service.services.undo.open_work import find_open_work
 from migration_service.states import Problem
-from migration_service.tasks import comparisons as comparison_tasks
-from migration_service.tasks.names import COMPARE, SWEEP_COMPARISONS
+from migration_service.tasks.jobs import COMPARISONS, SECONDS
+from migration_service.tasks.names import COMPARE, SWEEP_JOBS
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, text_of
 from support.messages import noted_messages
@@ -265,14 +265,14 @@ def test_a_comparison_that_takes_longer_than_a_request_is_finished_by_workers(
     assert again["time_left"] is not None
     message = (COMPARE, (comparison["id"],))
     with noted_messages() as published:
-        celery.tasks[SWEEP_COMPARISONS].run()
+        celery.tasks[SWEEP_JOBS].run()
         assert published == [], "somebody did a piece just now"
         _forget_work(batches, comparison["id"])
-        celery.tasks[SWEEP_COMPARISONS].run()
+        celery.tasks[SWEEP_JOBS].run()
         assert published == [message]
         with pytest.raises(KeyboardInterrupt), patch.object(comparisons, "encode_json", _killed):
             celery.tasks[COMPARE].run(comparison["id"])
-        with patch.object(comparison_tasks, "COMPARE_SECONDS", 0):
+        with patch.dict(SECONDS, {COMPARISONS: 0}):
             assert celery.tasks[COMPARE].run(comparison["id"]) == "worked"
         assert published == [message, message]
         assert celery.tasks[COMPARE].run(comparison["id"]) == "over"

@@ -17,9 +17,9 @@ from migration_service.services.undo.go_live import set_live
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import MOST_RUNNING, start_undo
 from migration_service.states import BatchState, UndoBlocker
+from migration_service.tasks.jobs import revert_accounts
 from migration_service.tasks.names import REVERT_ACCOUNTS
 from migration_service.tasks.resources import WorkerResources
-from migration_service.tasks.undo import revert_accounts
 from support.batch_client import BatchClient
 from support.factories import obtain
 from support.imported_account import ImportedAccount, refusal_of

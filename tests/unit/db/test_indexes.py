@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
 from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.db.jobs import take_due
 from migration_service.db.revisions import upgrade
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import ServiceError
@@ -34,7 +35,7 @@ from migration_service.services.reconciliation.submitted import count_submitted
 from migration_service.services.reporting.attempts import read_attempts
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.setup.teams import get_operations_team_id
-from migration_service.services.undo.execution import revert_piece, take_due_undos
+from migration_service.services.undo.execution import revert_piece
 from migration_service.states import BatchMode
 from migration_service_local.servers.postgres import DATABASE
 from support.factories import Customer, make_customer
@@ -96,7 +97,7 @@ def _new_database(embedded_servers: EmbeddedServers) -> Iterator[_Database]:
         ("ix_alert_email_due", lambda session, _: session.execute(CLAIM_ALERTS, _CLAIM)),
         ("ix_idempotency_key_created_at", lambda session, _: remove_old_keys(session)),
         ("ix_idempotency_key_account", lambda session, _: void_keys(session, "S", ["1"])),
-        ("ix_undo_open", lambda session, _: take_due_undos(session)),
+        ("ix_undo_open", lambda session, _: take_due(session, "undo")),
         ("ix_undo_line_pending", lambda session, _: revert_piece(session, _UNDO)),
     ],
 )

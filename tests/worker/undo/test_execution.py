@@ -14,6 +14,7 @@ from sqlalchemy.exc import IntegrityError
 
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.base import Base
+from migration_service.db.jobs import Progress, take_due
 from migration_service.models import (
     Account,
     AccountImportProcess,
@@ -27,11 +28,11 @@ from migration_service.services.accounts.removal import removal_statements
 from migration_service.services.processing import creation
 from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.services.undo import execution
-from migration_service.services.undo.execution import MAX_TRIES, Progress, revert_piece, take_due_undos
+from migration_service.services.undo.execution import MAX_TRIES, revert_piece
 from migration_service.services.undo.go_live import set_live
 from migration_service.states import EmailState
-from migration_service.tasks import undo as undo_tasks
-from migration_service.tasks.names import REVERT_ACCOUNTS, SWEEP_UNDOS
+from migration_service.tasks.jobs import SECONDS, UNDOS
+from migration_service.tasks.names import REVERT_ACCOUNTS, SWEEP_JOBS
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.factories import json_of
@@ -137,11 +138,11 @@ def test_an_undo_goes_on_where_a_killed_worker_left_it(
         assert revert_piece(session, UUID(undo_id)) is Progress.WORKED
     assert undos.get(undo_id)["counts"] == {"PENDING": 3, "REVERTED": 2, "KEPT": 0}
     with supplier.Session.begin() as session:
-        assert UUID(undo_id) not in take_due_undos(session), "somebody works on it"
+        assert UUID(undo_id) not in take_due(session, "undo"), "somebody works on it"
     for ago in ("1 minute", "-1 hour"):  # the clock was set back
         undos.change(undo_id, dispatched_at=func.now() - text(f"interval '{ago}'"))
         with supplier.Session.begin() as session:
-            assert UUID(undo_id) in take_due_undos(session)
+            assert UUID(undo_id) in take_due(session, "undo")
     assert undos.work(undo_id) is Progress.OVER
     assert dump(supplier.Session) == before
 
@@ -375,9 +376,9 @@ def test_the_task_reverts_everything_and_the_sweep_finds_what_was_lost(
     undos.change(undo_id, dispatched_at=None)
     message = (REVERT_ACCOUNTS, (undo_id,))
     with noted_messages() as published:
-        celery.tasks[SWEEP_UNDOS].run()
+        celery.tasks[SWEEP_JOBS].run()
         assert published == [message]
-        monkeypatch.setattr(undo_tasks, "REVERT_SECONDS", 0)
+        monkeypatch.setitem(SECONDS, UNDOS, 0)
         assert celery.tasks[REVERT_ACCOUNTS].run(undo_id) == "worked"
         monkeypatch.undo()
     assert published == [message, message], "another message continues what was not finished"

@@ -8,8 +8,8 @@ work. For each supplier, and each of its batches, the newest comparison that has
 """
 
 import time
-from collections.abc import Iterator, Sequence
-from enum import Enum, StrEnum, auto
+from collections.abc import Iterator
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -21,6 +21,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_payloads.normal_form import read_json
 from migration_payloads.schemas.json import encode_json, finite
 from migration_service.db.base import new_id
+from migration_service.db.jobs import Progress
 from migration_service.errors import BatchNotFoundError
 from migration_service.models import Batch, ComparedAccount, Comparison
 from migration_service.services.batches.control import get_batch, get_batch_with_lines
@@ -45,17 +46,6 @@ class Stage(StrEnum):
     UNSTAGED_LINES = "unstaged lines"
     REPEATED_LINES = "repeated lines"
     ADDED_DATA = "added data"
-
-
-class Progress(Enum):
-    """The progress of a comparison after a piece."""
-
-    #: There may be more to do.
-    WORKED = auto()
-    #: Somebody else does a piece.
-    WAITS = auto()
-    #: It has ended, or does not exist any more.
-    OVER = auto()
 
 
 def start_comparison(
@@ -199,14 +189,6 @@ def _read_differing(
     return [(number, msgspec.convert(read_json(found), AccountDifference)) for number, found in rows]
 
 
-def take_due_comparisons(session: Session) -> Sequence[UUID]:
-    """Return the next comparisons of which nobody does pieces, for the caller to publish a message for each.
-
-    These are the oldest of each organisation, so that one with many does not delay others.
-    """
-    return session.scalars(_TAKE_DUE).all()
-
-
 def _compare_accounts(
     session: Session, comparison: Comparison, totals: Totals
 ) -> tuple[dict[str, Any] | None, int, list[AccountDifference]]:
@@ -285,18 +267,6 @@ _COUNT_ITEMS = text(f"""
                    WHERE import_supplier_id = :import_supplier_id AND kind <> '{BatchKind.ACCOUNTS}'
                      AND mode = '{BatchMode.IMPORT}' AND lines_removed_at IS NULL) END
 """).bindparams(bindparam("batch_id", type_=Uuid))
-
-_TAKE_DUE = text("""
-    UPDATE comparison SET dispatched_at = clock_timestamp()
-    WHERE id IN (SELECT id FROM comparison
-                 WHERE id IN (SELECT DISTINCT ON (organisation_id) id FROM comparison
-                              WHERE finished_at IS NULL ORDER BY organisation_id, id)
-                   AND finished_at IS NULL
-                   AND (dispatched_at IS NULL
-                        OR abs(extract(epoch FROM clock_timestamp() - dispatched_at)) > 10)
-                 FOR UPDATE SKIP LOCKED)
-    RETURNING id
-""")
 
 
 def get_batch_to_reconcile(session: Session, batch_id: str | None, supplier: KnownSupplier) -> UUID | None:

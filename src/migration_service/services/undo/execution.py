@@ -9,13 +9,13 @@ erasure, a batch. So only operations on the account itself wait for an undo, and
 """
 
 from collections.abc import Collection, Sequence
-from enum import Enum, auto
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ARRAY, BigInteger, Row, Text, bindparam, text
 from sqlalchemy.orm import Session
 
+from migration_service.db.jobs import Progress
 from migration_service.db.sql import OpenTransaction
 from migration_service.models import ImportSupplier, Undo
 from migration_service.services.accounts.removal import removal_statements
@@ -31,25 +31,6 @@ PIECE = 100
 MAX_TRIES = 12
 #: Seconds until such an account is tried again.
 _TRY_AGAIN = 5
-
-
-class Progress(Enum):
-    """The progress of an undo after a piece of work."""
-
-    #: There may be more to do.
-    WORKED = auto()
-    #: The remaining accounts are locked by others, or by another worker.
-    WAITS = auto()
-    #: The undo is completed or cancelled, or does not exist.
-    OVER = auto()
-
-
-def take_due_undos(session: Session) -> Sequence[UUID]:
-    """Return the next undos that no worker is processing, for the caller to publish a message for each.
-
-    These are the oldest of each organisation, so that one with many undos does not delay others.
-    """
-    return session.scalars(_TAKE_DUE).all()
 
 
 def revert_piece(session: Session, undo_id: UUID) -> Progress:
@@ -135,18 +116,6 @@ def _write(
     values = {"outcome": outcome, "reasons": None if reasons is None else list(reasons)}
     session.execute(_WRITE, values | {"undo_id": undo_id, "positions": list(positions)})
 
-
-_TAKE_DUE = text("""
-    UPDATE undo SET dispatched_at = clock_timestamp()
-    WHERE id IN (SELECT id FROM undo
-                 WHERE id IN (SELECT DISTINCT ON (organisation_id) id FROM undo
-                              WHERE finished_at IS NULL ORDER BY organisation_id, id)
-                   AND finished_at IS NULL
-                   AND (dispatched_at IS NULL
-                        OR abs(extract(epoch FROM clock_timestamp() - dispatched_at)) > 10)
-                 FOR UPDATE SKIP LOCKED)
-    RETURNING id
-""")
 
 _NOTE_WORK = text("""
     UPDATE undo SET dispatched_at = clock_timestamp()

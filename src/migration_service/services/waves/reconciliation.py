@@ -6,10 +6,11 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Uuid, bindparam, func, select, text
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.db.jobs import Progress
 from migration_service.models import Comparison, Wave, WavePlan
 from migration_service.schemas.events import EventType
 from migration_service.services.events.recording import record
-from migration_service.services.reconciliation.comparisons import Progress, do_piece, start_comparison
+from migration_service.services.reconciliation.comparisons import do_piece, start_comparison
 from migration_service.services.reconciliation.verdict import judge
 from migration_service.services.setup.suppliers import get_import_supplier_by_id
 from migration_service.services.waves.states import FIND_CLEAN, FIND_DIFFERENCE, change_wave, is_over

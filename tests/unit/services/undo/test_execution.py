@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.db.jobs import Progress, take_due
 from migration_service.errors import (
     BatchNotFoundError,
     GoLivePastError,
@@ -29,7 +30,7 @@ from migration_service.services.access.operators import OperatorRole
 from migration_service.services.batches.clock import read_clock
 from migration_service.services.setup.suppliers import create_import_supplier, get_import_supplier
 from migration_service.services.undo import reading
-from migration_service.services.undo.execution import Progress, revert_piece, take_due_undos
+from migration_service.services.undo.execution import revert_piece
 from migration_service.services.undo.go_live import preview_live, set_live
 from migration_service.services.undo.open_work import OPEN_WORK, find_open_work
 from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo, get_wave_to_undo
@@ -154,10 +155,10 @@ def test_undos_that_nobody_works_on_are_taken_once(
             add_undo(session, owner)  # it comes after the first one of its organisation
         session.commit()
         another.execute(select(Undo.id).where(Undo.id == held.id).with_for_update())
-        assert set(take_due_undos(session)) == {new.id, lost.id}
-        assert take_due_undos(session) == []
+        assert set(take_due(session, "undo")) == {new.id, lost.id}
+        assert take_due(session, "undo") == []
         another.rollback()
-        assert take_due_undos(session) == [held.id]
+        assert take_due(session, "undo") == [held.id]
 
 
 def test_an_undo_that_was_cancelled_meanwhile_goes_no_further(

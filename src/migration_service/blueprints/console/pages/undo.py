@@ -37,7 +37,7 @@ from migration_service.services.undo.reading import (
 )
 from migration_service.services.undo.starting import cancel_undo, start_undo
 from migration_service.states import UndoBlocker, UndoState
-from migration_service.tasks.undo import dispatch_undos
+from migration_service.tasks import jobs
 
 blueprint = Blueprint("undo", __name__)
 
@@ -103,7 +103,7 @@ def _undo(find: Callable[..., UndoOrder], title: str, back: str) -> AnyResponse:
 
     response = act(form, preview, perform)
     if response.status_code == 303:
-        dispatch_undos(resources().celery, resources().Session)
+        jobs.dispatch(resources().celery, resources().Session, jobs.UNDOS)
     return response
 
 

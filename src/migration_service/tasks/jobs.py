@@ -1,0 +1,76 @@
+"""The tasks that do pieces of undos and comparisons, and the sweep that dispatches these."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+from uuid import UUID
+
+from celery import shared_task
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.db.jobs import Progress, take_due
+from migration_service.log import request_id
+from migration_service.services.reconciliation.comparisons import do_piece
+from migration_service.services.undo.execution import revert_piece
+from migration_service.tasks.app import MigrationCelery, celery_app
+from migration_service.tasks.names import COMPARE, REVERT_ACCOUNTS, SWEEP_JOBS
+from migration_service.tasks.publishing import publish
+
+
+class Jobs(NamedTuple):
+    """A kind of job: its table, the task that does pieces of one, and what does a piece."""
+
+    table: str
+    task: str
+    do_piece: Callable[[Session, UUID], Progress]
+
+
+UNDOS = Jobs("undo", REVERT_ACCOUNTS, revert_piece)
+COMPARISONS = Jobs("comparison", COMPARE, do_piece)
+#: Seconds that a worker continues with one job before others have their turn.
+SECONDS = {UNDOS: 5.0, COMPARISONS: 2.0}
+
+
+@shared_task(name=REVERT_ACCOUNTS)
+def revert_accounts(undo_id: str) -> str:
+    """Revert accounts of an undo for some seconds. Flower and the log show the result."""
+    return _continue(UNDOS, undo_id)
+
+
+@shared_task(name=COMPARE)
+def compare(comparison_id: str) -> str:
+    """Do pieces of a comparison for some seconds. Flower and the log show the result."""
+    return _continue(COMPARISONS, comparison_id)
+
+
+def _continue(jobs: Jobs, job_id: str) -> str:
+    """Do pieces of a job for some seconds, then publish the next message for it."""
+    app = celery_app()
+    request_id.set(f"{jobs.table} {job_id}")
+    until = time.monotonic() + SECONDS[jobs]
+    progress = Progress.WORKED
+    while progress is Progress.WORKED and time.monotonic() < until:
+        with app.resources.Session.begin() as session:
+            progress = jobs.do_piece(session, UUID(job_id))
+    if progress is Progress.WORKED:
+        publish(app, jobs.task, job_id)
+    elif progress is Progress.OVER:
+        dispatch(app, app.resources.Session, jobs)
+    return progress.name.lower()
+
+
+@shared_task(name=SWEEP_JOBS, send_events=False)
+def sweep_jobs() -> None:
+    """Dispatch the undos and comparisons that nobody has done for some seconds."""
+    app = celery_app()
+    for jobs in SECONDS:
+        dispatch(app, app.resources.Session, jobs)
+
+
+def dispatch(app: MigrationCelery, sessions: sessionmaker[Session], jobs: Jobs) -> None:
+    """Publish a message for each job that is due. If that fails, the sweep publishes it."""
+    with sessions.begin() as session:
+        due = take_due(session, jobs.table)
+    for job_id in due:
+        if not publish(app, jobs.task, str(job_id)):
+            return
