@@ -10,7 +10,16 @@ from decimal import Decimal
 
 from migration_service_client import models
 from migration_service_client.calls import Call, Each
-from migration_service_client.requests import ABSENT, Absent, Json, Lines, Pages, Request, members, target
+from migration_service_client.requests import (
+    ABSENT,
+    Absent,
+    Json,
+    Lines,
+    Pages,
+    Request,
+    members,
+    target,
+)
 from migration_service_client.uploads import Progress, Source, Upload
 
 
