@@ -221,7 +221,7 @@ def test_counting_notes_who_is_at_the_quota_and_rests_only_after_a_long_count(
 
 
 ENTRIES = (
-    *("sweep", "count-accounts", "batches", "comparisons", "undos", "waves", "deliveries", "events"),
+    *("sweep", "count-accounts", "batches", "jobs", "waves", "deliveries", "events"),
     "removal",
 )
 
