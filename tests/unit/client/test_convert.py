@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import os
 import re
 import sys
 import zipfile
@@ -20,6 +21,9 @@ from documentation.pages import ROOT
 from migration_payloads.profile import Profile
 from migration_payloads.validation import validate_text
 from migration_service_client.command import main
+from migration_service_client.command.book import read_book
+from migration_service_client.command.journal import Journal
+from migration_service_client.command.runs import make_order
 from support.legacy_export import CHECKED, NAMED, READ, SKIPPED, make_export
 
 _SQL = """-- source c: c.csv delimiter=; key=number
@@ -200,6 +204,35 @@ def test_the_parts_of_an_account_lead_to_their_rows(tmp_path: Path) -> None:
         it["amount"] for it in book(tmp_path)[0]["ledgers"][0]["transactions_in_open_settlement_period"]
     ] == ["1.00", "-2"]
     assert set(book(tmp_path)[2]) == {"external_account_number", "import_supplier", "ledgers"}
+
+
+def test_commands_say_of_which_rows_something_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    person = "{'family_name': a, 'date_of_birth': b, '_row': _row}"
+    sql = _SQL.replace("a as billing_address1, b as billing_address2", f"[{person}, {person}] as customers")
+    assert convert(tmp_path, sql, c_csv=_HEADER + b"1;Mulder;2000-13-01\n2;Smit;2000-01-01\n").exit_code == 0
+
+    def run(*arguments: str) -> str:
+        return CliRunner().invoke(main, arguments, env={"MIGRATION_CLIENT_KEY": "k" * 40}).output
+
+    lines = [it.split("\t") for it in run("check", "book.ndjson").splitlines()]
+    assert ["invalid_date", "1", "c.csv, row 2"] in [[it[0], it[2], it[-1]] for it in lines if len(it) > 5]
+    # What `fix` has removed from lists has changed the paths of that account.
+    run("fix", "book.ndjson", "-o", "fixed.ndjson", "--accept", "guess")
+    assert {it["account"] for it in read_csv(tmp_path / "fixed.ndjson.rows.csv")} == {"1"}
+    found = {"code": "invalid_date", "attr": "customers.0.date_of_birth", "detail": "It is none."}
+    line = {"line_number": 1, "external_account_number": "1", "status": "FAILED", "errors": [found]}
+    order = make_order(read_book(tmp_path / "book.ndjson"), {"supplier": "CODE", "round": 1})
+    with Journal(tmp_path / "book.ndjson.journal", "send", lambda _: None) as journal:
+        for record in ({"run": order, "began": "now"}, line):
+            journal.append(record)
+    assert "\tinvalid_date at customers.0.date_of_birth\tc.csv, row 2\n" in run("results", "book.ndjson")
+    assert run("failed", "book.ndjson").endswith("\n1: c.csv, row 2\n")
+    # A book that was changed by hand is no longer what was made of them.
+    os.utime(tmp_path / "book.ndjson", (2**31, 2**31))
+    assert "c.csv" not in run("check", "book.ndjson") + run("results", "book.ndjson.journal")
 
 
 def test_without_a_key_all_accounts_are_held_back(tmp_path: Path) -> None:

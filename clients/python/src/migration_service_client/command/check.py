@@ -15,6 +15,7 @@ from migration_payloads.moments import DEFAULT_TIME_ZONE, is_time_zone
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service_client.command.errors import CannotRunError
+from migration_service_client.command.lineage import find_rows
 from migration_service_client.command.lines import open_lines
 from migration_service_client.command.output import json_option, show_json, show_list
 
@@ -118,8 +119,11 @@ def check(
     if as_json:
         show_json(summary.to_dict())
     else:
-        for table in summary.tables():
-            show_list(table, as_json=False, nothing="")
+        tables = list(summary.tables())
+        rows = find_rows(file, ((it["account"], it["at"]) for table in tables for it in table))
+        for table in tables:
+            made_of = ({**it, "made_of": rows.get((it["account"], it["at"]))} if rows else it for it in table)
+            show_list(made_of, as_json=False, nothing="")
         for sentence in summary.describe():
             say(sentence)
     click.get_current_context().exit(1 if summary.failed else 0)

@@ -12,6 +12,7 @@ import click
 
 from migration_payloads.files.output import OutputPath, is_in_place, replacing, say
 from migration_service_client.command.conversion import KINDS, Balance, Conversion, Problem, open_database
+from migration_service_client.command.lineage import rows_of
 from migration_service_client.command.output import count, escape
 
 #: The number of problems that are shown. `--errors` has all.
@@ -57,11 +58,6 @@ def convert(*, sql: Path, output: Path, errors: Path | None, kind: str) -> None:
     say(f"{count(conversion.written, noun)} in {output}{held}", err=True)
     if problems or not conversion.written:
         click.get_current_context().exit(1)
-
-
-def rows_of(book: Path) -> Path:
-    """Return the file that leads from a book to the rows of which it was made."""
-    return book.with_name(f"{book.name}.rows.csv")
 
 
 def _write_problems(problems: list[Problem], file: io.TextIOWrapper) -> None:

@@ -1,13 +1,15 @@
 """`migration-client failed`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 
-from migration_payloads.files.output import write_raw
+from migration_payloads.files.account_numbers import find_meant_number
+from migration_payloads.files.output import say, write_raw
 from migration_service_client.command.book import read_book, read_lines
 from migration_service_client.command.errors import CannotRunError
+from migration_service_client.command.lineage import find_rows, rows_of
 from migration_service_client.command.online import Service, online
 from migration_service_client.command.runs import Run, find_run, journal_of
 
@@ -23,12 +25,21 @@ def failed(*, target: str, code: str | None, service: Service) -> None:
     """
     run = find_run(target)
     if run is not None and run.batch_id is None:
-        for content in _lines_of(run, Path(target), code):
-            write_raw(content)
+        _print(_lines_of(run, Path(target), code), target)
         return
     with service.client() as client:
-        for content in client.get_failed_lines(target if run is None else str(run.batch_id), code=code):
-            write_raw(content)
+        _print(client.get_failed_lines(target if run is None else str(run.batch_id), code=code), target)
+
+
+def _print(lines: Iterable[bytes], target: str) -> None:
+    """Print lines, and then on standard error the rows of which they were made, as far as they are known."""
+    book, numbers = Path(target.removesuffix(".journal")), []
+    for content in lines:
+        write_raw(content)
+        if rows_of(book).is_file():
+            numbers.append(find_meant_number(content))
+    for (number, _), rows in find_rows(book, ((number, "") for number in numbers)).items():
+        say(f"{number}: {rows}", err=True)
 
 
 def _lines_of(run: Run, target: Path, code: str | None) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ import click
 from migration_payloads.corrections.catalogue import CODES, CORRECTIONS
 from migration_payloads.corrections.fixing import Accepts, Group, fix_account, lesser, propose
 from migration_payloads.corrections.recipes import Recipe, RecipeError, read_recipe, write_recipe
-from migration_payloads.errors import Confidence, ParseError
+from migration_payloads.errors import Confidence, Operation, ParseError
 from migration_payloads.files.output import OutputPath, is_in_place, replacing, say
 from migration_payloads.files.reading import LIMITS, STANDARD_INPUT
 from migration_payloads.moments import DEFAULT_TIME_ZONE, is_time_zone
@@ -22,6 +22,7 @@ from migration_payloads.schemas.json import encode_json, parse_json
 from migration_payloads.validation import validate_account, validate_text
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.fix_report import Report, show_group
+from migration_service_client.command.lineage import copy_rows
 from migration_service_client.command.lines import file_argument, open_lines
 from migration_service_client.command.output import json_option
 
@@ -130,6 +131,8 @@ def fix(
     else:
         accepts = _ask(file, terms, values=values).get
     report = _write(file, out, terms, accepts)
+    if out is not None:
+        copy_rows(file, out, report.shifted)
     if out is not None and is_in_place(out):
         if not recipe_file:
             say(f"{out} is written in place, so the recipe is not kept.", err=True)
@@ -231,4 +234,8 @@ def _fix_line(text: bytes, number: int, terms: _Terms, accepts: Accepts, report:
         report.add(proposal, number, accepted=False)
     report.leave(account)
     report.changed += bool(applied)
+    if any(
+        it.op is Operation.REMOVE and it.path[-1:].isdecimal() for one in applied for it in one.suggestions
+    ):
+        report.shifted.add(str(payload.get("external_account_number")))
     return encode_json(payload) if applied else text

@@ -53,6 +53,8 @@ class Report:
     #: The number of lines by what is left in them.
     errors: Counter[str] = field(default_factory=Counter)
     warnings: Counter[str] = field(default_factory=Counter)
+    #: Accounts that have lost items of lists, so that paths lead elsewhere than before.
+    shifted: set[str] = field(default_factory=set)
 
     def add(self, proposal: Proposal, line_number: int, *, accepted: bool) -> None:
         """Count a correction."""

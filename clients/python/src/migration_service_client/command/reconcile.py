@@ -5,10 +5,12 @@ from pathlib import Path
 import click
 
 from migration_payloads.files.output import OutputPath, replacing, say
+from migration_service_client.command.lineage import find_rows
 from migration_service_client.command.online import Service, online
-from migration_service_client.command.output import json_option, show_json
+from migration_service_client.command.output import json_option, show_json, show_list
 from migration_service_client.command.runs import find_run
 from migration_service_client.command.verdicts import show_reconciliation
+from migration_service_client.models import ReconciliationAnswer
 from migration_service_client.operations import get_id_map
 from migration_service_client.requests import as_sent
 
@@ -63,5 +65,17 @@ def reconcile(
         show_json(found)
     else:
         show_reconciliation(found)
+        _show_rows(found, Path(target.removesuffix(".journal")))
     if not (found.created_clean if created_only else found.clean):
         click.get_current_context().exit(1)
+
+
+def _show_rows(found: ReconciliationAnswer, book: Path) -> None:
+    """Print the rows of which that was made which is open or differs, if `convert` has made the file."""
+    places = [(it.external_account_number, error.attr) for it in found.open for error in it.errors or ()]
+    places += [(it.external_account_number, value.path) for it in found.differences for value in it.values]
+    rows = find_rows(book, places)
+    made_of = [{"account": account, "path": path, "made_of": row} for (account, path), row in rows.items()]
+    if made_of:
+        say("")
+        show_list(made_of, as_json=False, nothing="")
