@@ -12,15 +12,21 @@ from datetime import date
 from enum import StrEnum
 from typing import Any
 
+from sqlalchemy import ARRAY, BigInteger, Text, bindparam, insert, text
 from sqlalchemy.orm import Session
 
 from migration_payloads.normal_form import TRANSACTION
 from migration_payloads.rules.added_data import DATE_CHANGED, TRANSACTION_NOT_CHANGED
 from migration_service import errors
+from migration_service.models import LineItem, TaxItem, Transaction
+from migration_service.models.part import Part, parent_column
+from migration_service.origin import current_origin
 from migration_service.services.access.callers import Caller
 from migration_service.services.accounts import added_data, transaction_checks
-from migration_service.services.accounts.ledgers import OpenPeriod
-from migration_service.services.accounts.transaction_books import KnownTransaction, TransactionBooks
+from migration_service.services.accounts.ledgers import OpenPeriod, read_ledgers, save_ledgers
+from migration_service.services.accounts.notes import write_notes
+from migration_service.services.accounts.reading import read_parts
+from migration_service.states import TransactionPeriod
 
 
 class TransactionStatus(StrEnum):
@@ -45,12 +51,21 @@ class TransactionResult:
 
 
 @dataclass(frozen=True, slots=True)
+class _KnownTransaction:
+    """A transaction of the account. `id` is None until it is written."""
+
+    id: int | None
+    #: As it is on the account, in the structure of the payload.
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Taken:
     """A posted transaction that was added or existed already."""
 
     status: TransactionStatus
     #: The transaction as added, or the existing one.
-    transaction: dict[str, Any] | KnownTransaction
+    transaction: dict[str, Any] | _KnownTransaction
     #: That its date was changed, or what the existing one has otherwise.
     warnings: list[errors.ErrorItem] = field(default_factory=list)
 
@@ -98,7 +113,7 @@ def add_transactions_to_accounts(
     one of its transactions fails. The result of the addition is then the error that `add_transactions` would
     raise. Additions to one account are made in order.
     """
-    books = TransactionBooks(session, additions)
+    books = _TransactionBooks(session, additions)
     taken = []
     for addition in additions:
         one = _Addition(addition, books, skips_known=check_previously_added)
@@ -113,10 +128,66 @@ def with_existing(taken: Sequence[Taken]) -> list[TransactionResult]:
     """Return the results for transactions, with those that existed already as they are on the account."""
     return [
         TransactionResult(it.status, {**it.transaction.data, **added_data.EXISTING})
-        if isinstance(it.transaction, KnownTransaction)
+        if isinstance(it.transaction, _KnownTransaction)
         else TransactionResult(it.status, it.transaction)
         for it in taken
     ]
+
+
+class _TransactionBooks:
+    """The transactions and ledgers of accounts, with the additions to them until these are written."""
+
+    def __init__(self, session: Session, additions: Sequence[added_data.Addition]) -> None:
+        self._session = session
+        accounts = {it.account.id: it.account for it in additions}
+        # All accounts belong to one supplier.
+        today = next(iter(accounts.values())).supplier.today
+        self.ledgers = read_ledgers(session, accounts, today)
+        #: Transactions by account key and transaction_id.
+        self.known = _find_known(session, additions)
+        self._added: list[tuple[added_data.OpenAccount, dict[str, Any], dict[str, Any]]] = []
+        self._notes: list[tuple[added_data.OpenAccount, list[dict[str, Any]]]] = []
+
+    def add(self, account: added_data.OpenAccount, transaction: dict[str, Any], ledger_pk: int) -> None:
+        """Add a transaction and remember it."""
+        known = _KnownTransaction(None, transaction)
+        self.known[account.id, transaction["transaction_id"]] = known
+        row = {
+            "ledger_pk": ledger_pk,
+            "account_pk": account.id,
+            "period": TransactionPeriod.ADDED,
+            "position": self.ledgers[account.id].add(ledger_pk, transaction),
+            **added_data.part_values(Transaction, transaction, account.supplier),
+            **current_origin().trace(),
+        }
+        self._added.append((account, transaction, row))
+
+    def pin(self, account: added_data.OpenAccount, notes: list[dict[str, Any]]) -> None:
+        """Add notes to an account."""
+        if notes:
+            self._notes.append((account, notes))
+
+    def write(self) -> None:
+        """Write the added transactions and update the balances."""
+        if not self._added:
+            return
+        inserted = insert(Transaction).returning(Transaction.id, sort_by_parameter_order=True)
+        keys = list(self._session.scalars(inserted, [row for _, _, row in self._added]))
+        for model in (LineItem, TaxItem):
+            self._write_items(model, keys)
+        save_ledgers(self._session, self.ledgers.values())
+        if self._notes:
+            write_notes(self._session, self._notes)
+
+    def _write_items(self, model: type[Part], keys: list[int]) -> None:
+        name, parent = model.sources[0].key, parent_column(model).name
+        rows = [
+            {parent: key, "position": position, **added_data.part_values(model, item, account.supplier)}
+            for key, (account, transaction, _) in zip(keys, self._added, strict=True)
+            for position, item in enumerate(transaction.get(name, ()))
+        ]
+        if rows:
+            self._session.execute(insert(model), rows)
 
 
 #: The end of the note of a transaction whose date was changed, which names the date that was sent.
@@ -150,7 +221,7 @@ def _find_unchanged(posted: dict[str, Any], existing: dict[str, Any], index: int
 class _Addition:
     """The transactions of one body while they are checked. `settle` adds them to the books."""
 
-    def __init__(self, addition: added_data.Addition, books: TransactionBooks, *, skips_known: bool) -> None:
+    def __init__(self, addition: added_data.Addition, books: _TransactionBooks, *, skips_known: bool) -> None:
         self._account = addition.account
         self._books = books
         self._ledgers = books.ledgers[addition.account.id]
@@ -194,13 +265,13 @@ class _Addition:
         self._books.pin(self._account, self._notes)
         return self._taken
 
-    def _find(self, transaction_id: str) -> KnownTransaction | None:
+    def _find(self, transaction_id: str) -> _KnownTransaction | None:
         if transaction_id in self._new:
             transaction, _ = self._new[transaction_id]
-            return KnownTransaction(None, transaction)
+            return _KnownTransaction(None, transaction)
         return self._books.known.get((self._account.id, transaction_id))
 
-    def _skip(self, transaction: dict[str, Any], known: KnownTransaction, index: int) -> None:
+    def _skip(self, transaction: dict[str, Any], known: _KnownTransaction, index: int) -> None:
         if not transaction.keys() >= _ADDABLE:
             return
         same = all(known.data[name] == transaction[name] for name in ("amount", "type"))
@@ -234,3 +305,27 @@ class _Addition:
         detail = f"The date was changed from {sent} to {day}: it was outside the open period ({period})."
         warning = errors.ErrorItem(DATE_CHANGED, detail, f"transactions.{index}.transaction_date")
         return {**transaction, "transaction_date": day, "note": note}, warning
+
+
+def _find_known(
+    session: Session, additions: Sequence[added_data.Addition]
+) -> dict[tuple[int, str], _KnownTransaction]:
+    posted = {
+        (addition.account.id, it["transaction_id"])
+        for addition in additions
+        for it in addition.data.get("transactions", ())
+        if "transaction_id" in it
+    }
+    values = {"accounts": [account for account, _ in posted], "ids": [id_ for _, id_ in posted]}
+    keys = {row.id: (row.account_pk, row.transaction_id) for row in session.execute(_KNOWN, values)}
+    if not keys:
+        return {}
+    existing = read_parts(session, Transaction, keys)
+    return {key: _KnownTransaction(id_, existing[id_]) for id_, key in keys.items()}
+
+
+_KNOWN = text("""
+    SELECT account_pk, transaction_id, "transaction".id
+    FROM unnest(:accounts, :ids) AS posted (account_pk, transaction_id)
+    JOIN "transaction" USING (account_pk, transaction_id)
+""").bindparams(bindparam("accounts", type_=ARRAY(BigInteger)), bindparam("ids", type_=ARRAY(Text)))

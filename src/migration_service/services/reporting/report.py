@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
@@ -35,9 +36,9 @@ from migration_service.services.reconciliation.verdict import Verdict, combine, 
 from migration_service.services.reporting import report_sql as sql
 from migration_service.services.reporting.report_rates import Rates, read_rates
 from migration_service.services.reporting.report_subject import ReportKind, ReportSubject
-from migration_service.services.reporting.report_trend import Rehearsal, read_trend
 from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
+from migration_service.states import BatchKind, BatchSource, LineStatus
 
 #: The largest numbers of codes, batches, differences, undos and decisions shown, and of examples of each
 #: code.
@@ -45,6 +46,9 @@ MOST_CODES, MOST_BATCHES, MOST_DIFFERENCES, MOST_UNDOS, MOST_DECISIONS = 40, 50,
 EXAMPLES = 3
 #: The largest numbers of plans, acknowledgements and rehearsals of a supplier that are shown.
 MOST_PLANS, MOST_ACKNOWLEDGED, MOST_REHEARSALS = 10, 100, 20
+
+#: Codes that are named of each batch.
+_CODES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,23 @@ class Versions:
     revision: str
     rules: str
     database: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """A batch from a file of accounts, as one step towards a book without errors."""
+
+    batch_id: UUID
+    name: str | None
+    mode: str
+    created_at: datetime
+    lines: int
+    #: The numbers of lines with an outcome, and of failed lines.
+    done: int
+    failed: int
+    #: The most frequent error codes with their numbers of lines, and the number of all codes.
+    codes: list[tuple[str, int]]
+    all_codes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +182,7 @@ def _read_whole(session: Session, subject: ReportSubject) -> dict[str, Any]:
             session, supplier.id, limit=MOST_ACKNOWLEDGED, stays_out=True
         ).all(),
         "all_acknowledged": count_acknowledgements(session, supplier.id, stays_out=True),
-        "trend": read_trend(session, supplier.id, limit=MOST_REHEARSALS),
+        "trend": _read_trend(session, supplier.id, limit=MOST_REHEARSALS),
     }
 
 
@@ -205,3 +226,50 @@ def _read_versions(session: Session) -> Versions:
     revision = session.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
     database = session.execute(text("SHOW server_version")).scalar_one()
     return Versions(version("migration-service"), revision, str(RULES_VERSION), f"PostgreSQL {database}")
+
+
+def _read_trend(session: Session, import_supplier_id: int, *, limit: int) -> list[Rehearsal]:
+    """Return the newest batches from files of accounts, in chronological order."""
+    rows = session.execute(
+        _TREND, {"import_supplier_id": import_supplier_id, "limit": limit, "codes": _CODES}
+    )
+    return [
+        Rehearsal(
+            row.id,
+            row.name,
+            row.mode,
+            row.created_at,
+            row.lines,
+            row.done,
+            row.failed,
+            [(code, lines) for code, lines in row.codes or ()],
+            row.all_codes,
+        )
+        for row in rows
+    ]
+
+
+_OPEN = ", ".join(f"'{status}'" for status in LineStatus if status.is_open)
+_TREND = text(f"""
+    SELECT batch.id, coalesce(batch.name, batch.file_name) AS name, batch.mode, batch.created_at, batch.lines,
+           counted.done, counted.failed, found.codes, found.all_codes
+    FROM (SELECT * FROM batch
+          WHERE import_supplier_id = :import_supplier_id AND kind = '{BatchKind.ACCOUNTS}'
+            AND source = '{BatchSource.UPLOAD}'
+          ORDER BY id DESC LIMIT :limit) AS batch,
+    LATERAL (
+        SELECT CAST(coalesce(sum(n) FILTER (WHERE status NOT IN ({_OPEN})), 0) AS bigint) AS done,
+               CAST(coalesce(sum(n) FILTER (WHERE status = '{LineStatus.FAILED}'), 0) AS bigint) AS failed
+        FROM batch_chunk, LATERAL (
+            SELECT key AS status, CAST(value AS bigint) AS n FROM jsonb_each_text(counts)) AS line
+        WHERE batch_id = batch.id) AS counted,
+    LATERAL (
+        SELECT count(*) AS all_codes,
+               jsonb_agg(jsonb_build_array(code, lines) ORDER BY lines DESC, code)
+                   FILTER (WHERE place <= :codes) AS codes
+        FROM (SELECT key AS code, sum(CAST(value AS bigint)) AS lines,
+                     row_number() OVER (ORDER BY sum(CAST(value AS bigint)) DESC, key) AS place
+              FROM batch_chunk, jsonb_each_text(error_counts) WHERE batch_id = batch.id GROUP BY key) AS code
+    ) AS found
+    ORDER BY batch.id
+""")
