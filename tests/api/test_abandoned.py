@@ -20,7 +20,7 @@ from migration_service.db.cancelling import allow_minutes, is_followed
 from migration_service.db.pieces import DECODED
 from migration_service.services.batches import retry
 from migration_service.services.batches.intake import upload
-from migration_service.services.reconciliation import submitted
+from migration_service.services.reconciliation import acknowledgements, submitted
 from migration_service.services.reporting import comparison
 from migration_service.services.undo import preview, starting
 from migration_service.services.waves import plans
@@ -44,6 +44,7 @@ _DOORS = {
     "start_batch of pending accounts": (upload, 202),
     "retry_failed_lines": (retry, 200),
     "reconcile_import_supplier": (submitted, 200),
+    "acknowledge_open": (acknowledgements, 201),
 }
 Open = Callable[[str], TestResponse]
 
@@ -57,6 +58,7 @@ def slow(request: pytest.FixtureRequest, batches: BatchClient, monkeypatch: pyte
     before, after = (batches.start([b"{}"], "validate") for _ in range(2))
     one, other = batches.supplier.accounts(2)
     created = batches.start([one], "import")
+    unnumbered = batches.start([b"{}"], "stage")
     batches.work()
     batches.supplier.stage(other)
     monkeypatch.setattr(places, "PATIENCE", 0.2)
@@ -64,6 +66,7 @@ def slow(request: pytest.FixtureRequest, batches: BatchClient, monkeypatch: pyte
     start = {"import_supplier": code, "mode": "import", "operations_team_name": team}
     file = {"data": b"{}", "content_type": "application/x-ndjson"}
     undo = {"import_supplier": code, "batch": created}
+    refused = {"reason": "A test.", "batch": unnumbered}
     plan = {"import_supplier": code, "operations_team_name": team, "waves": [{"sample": 1}]}
     orders: dict[str, tuple[str, str, dict[str, Any]]] = {
         "compare_batches": ("GET", f"batches/{before}/comparison/{after}/", {}),
@@ -79,6 +82,7 @@ def slow(request: pytest.FixtureRequest, batches: BatchClient, monkeypatch: pyte
         ),
         "retry_failed_lines": ("POST", f"batches/{before}/retry-failed/", {"query_string": {"all": "true"}}),
         "reconcile_import_supplier": ("GET", f"reconciliation/{code}/", {}),
+        "acknowledge_open": ("POST", f"reconciliation/{code}/acknowledgements/", {"json": refused}),
     }
     method, path, options = orders[request.param]
 

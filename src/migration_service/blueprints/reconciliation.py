@@ -12,7 +12,7 @@ from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import json_body, query_arguments
 from migration_service.blueprints.requests.description_headers import CSV
 from migration_service.blueprints.requests.interface import caller, make_blueprint, supplier_in_path
-from migration_service.blueprints.requests.places import database_searches
+from migration_service.blueprints.requests.places import begin_answer, database_searches, while_client_waits
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream, stream_array
 from migration_service.schemas import reconciliation
@@ -145,6 +145,7 @@ def _read_id(arguments: dict[str, Any]) -> UUID | None:
     errors.BatchNotFoundError,
 )
 @json_body(blueprint, reconciliation.AcknowledgementBodySchema(), _ACKNOWLEDGEMENT_EXAMPLE)
+@while_client_waits
 def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
     """Acknowledge refused accounts or lines that will not be migrated
 
@@ -158,6 +159,8 @@ def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
         batch_id = comparisons.get_batch_to_reconcile(session, body.pop("batch", None), supplier)
         name = body.pop("by", None) or get_api_key_name(session, caller().api_key_id)
         order = acknowledgements.AcknowledgementOrder(**body, batch_id=batch_id, acknowledged_by=name)
+        if not order.external_account_numbers and order.line_numbers is None:
+            begin_answer(201)
         acknowledged = acknowledgements.acknowledge(session, supplier.id, order)
     return jsonify({"acknowledged": acknowledged}), 201
 

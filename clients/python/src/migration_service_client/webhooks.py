@@ -34,7 +34,7 @@ def verify_webhook(
     tolerance: float = 300.0,
     now: float | None = None,
 ) -> ReceivedEvent:
-    """Return the event of a webhook with the format `standard`.
+    """Return the event of a webhook.
 
     `body` is what was received, byte for byte. `secrets` are those of the webhook: while one is replaced,
     two. `tolerance`: seconds by which the message may be older or newer than `now`, which is the present

@@ -21,6 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.db.cancelling import allow_minutes
 from migration_service.errors import ErrorItem, RequestFailedValidationError
 from migration_service.models import AccountImportProcess, Acknowledgement, ImportSupplier
 from migration_service.services.audit.entries import AuditAction, record
@@ -60,6 +61,7 @@ def acknowledge(session: Session, import_supplier_id: int, order: Acknowledgemen
     instead, and an account that was created or never sent needs no acknowledgement.
     """
     adds_data = is_of_added_data(session, order.batch_id)
+    allow_minutes(session)
     rows = session.execute(
         ACKNOWLEDGE_ADDED_LINES if adds_data else ACKNOWLEDGE,
         {
