@@ -167,7 +167,7 @@ class ProblemAnswerSchema(AnswerSchema):
     number = answers.Integer("The number of accounts and lines, or of totals or files of the book.", 1)
 
 
-class _BookTotalAnswerSchema(AnswerSchema):
+class BookTotalAnswerSchema(AnswerSchema):
     """One measure of a book, by outcome. Amounts are in euros."""
 
     measure = answers.String("The measure.", "balance of ENERGY_LEDGER")
@@ -193,7 +193,7 @@ class _BookTotalAnswerSchema(AnswerSchema):
     )
 
 
-class _SentBookAnswerSchema(AnswerSchema):
+class SentBookAnswerSchema(AnswerSchema):
     """A file of accounts that was sent."""
 
     batch_id = answers.UUID("The id of its batch.", _BATCH_ID)
@@ -217,10 +217,10 @@ class _SentBookAnswerSchema(AnswerSchema):
     )
 
 
-class _BookTotalsAnswerSchema(AnswerSchema):
+class BookTotalsAnswerSchema(AnswerSchema):
     """The totals of a book: the supplier's, those of the file, and those of each outcome."""
 
-    totals = answers.List(_BookTotalAnswerSchema, "A row for each measure.")
+    totals = answers.List(BookTotalAnswerSchema, "A row for each measure.")
     given = answers.Boolean(
         "Whether the supplier gave control totals. Null if `batch` is absent or has no file.",
         True,
@@ -238,7 +238,7 @@ class _BookTotalsAnswerSchema(AnswerSchema):
     )
     unreadable_amounts = answers.Integer("Unreadable amounts on these lines. They are in no total.", 0)
     files = answers.List(
-        _SentBookAnswerSchema, "The newest 50 files of accounts, or with `batch` only its file."
+        SentBookAnswerSchema, "The newest 50 files of accounts, or with `batch` only its file."
     )
 
 
@@ -252,7 +252,7 @@ class ReconciliationAnswerSchema(AnswerSchema):
         "Items that are neither created in their newest version nor skipped nor acknowledged.",
     )
     book = answers.Nested(
-        _BookTotalsAnswerSchema,
+        BookTotalsAnswerSchema,
         "Accounts, balances, transactions and statements by outcome, with the supplier's control "
         "totals. Null for a batch of added data.",
         allow_none=True,
