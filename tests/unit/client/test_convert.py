@@ -520,6 +520,35 @@ def test_the_example_of_the_page_is_converted(tmp_path: Path) -> None:
     assert said == named
 
 
+def test_a_first_file_says_what_is_in_the_files(tmp_path: Path) -> None:
+    folder = ROOT / "docs" / "suppliers" / "from-csv"
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+
+    def run(*options: str) -> Result:
+        return CliRunner().invoke(main, ["convert", str(tmp_path / "book.sql"), *options])
+
+    assert run("--start", str(tmp_path)).exit_code == 0
+    text = (tmp_path / "book.sql").read_text()
+    for said in (
+        "-- source customers: 'customers.csv' delimiter=; key='number'\n--   9 rows\n",
+        "-- source invoices: 'invoices.csv' delimiter=; encoding=cp1252 key='number'\n",
+        "--   3 rows, 1 wrong_number_of_cells\n",
+        "-- source meters: 'meters.csv' delimiter=; key='ean'\n",
+        "--   owes: 9 values, 6 different, decimal comma 9\n",
+        "--   from: 2 values, 1 different, %d-%m-%Y 2 (2 ambiguous: %m-%d-%Y), %m-%d-%Y 2 (2 ambiguous: ",
+    ):
+        assert said in text, text
+    # It is a conversion that can be run: nothing is made of the other files yet.
+    assert '"number" as external_account_number' in text
+    assert text.endswith("from customers\n")
+    assert run("-o", str(tmp_path / "book.ndjson")).exit_code == 1
+    assert run("--start", str(tmp_path)).stderr.endswith(
+        "book.sql exists. Expected the name of a new file.\n"
+    )
+    assert run().exit_code == 2
+
+
 def sums_of(account: dict[str, Any]) -> tuple[dict[tuple[str, str], tuple[int, Decimal]], dict[str, Decimal]]:
     sums: dict[tuple[str, str], tuple[int, Decimal]] = defaultdict(lambda: (0, Decimal(0)))
     balances = {"ENERGY_LEDGER": Decimal(0), "SERVICE_LEDGER": Decimal(0)}

@@ -94,19 +94,16 @@ def open_database() -> Iterator["duckdb.DuckDBPyConnection"]:
 class Conversion:
     """A conversion by a SQL file: `load`, then `write`, then `judge`."""
 
-    def __init__(self, connection: "duckdb.DuckDBPyConnection", sql: Path) -> None:
+    def __init__(self, connection: "duckdb.DuckDBPyConnection", sql: Path, text: str) -> None:
         self._db = connection
         self._sql = sql
-        try:
-            self._text = sql.read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError:
-            raise CannotRunError(f"{sql} is not UTF-8.") from None
+        self._text = text
         self.readings: list[Reading] = []
         self._files: list[Path] = []
         #: The account number of each line.
         self._numbers: list[str] = []
         self.held: set[int] = set()
-        ((folder,),) = self._ask("select current_setting('temp_directory')")
+        ((folder,),) = self.ask("select current_setting('temp_directory')")
         self.folder = Path(folder)
 
     def load(self) -> None:
@@ -141,7 +138,7 @@ class Conversion:
         names = [f"c{it}" for it in range(len(reading.columns))]
         columns = ", ".join(["'_row': 'BIGINT'", *(f"'{it}': 'VARCHAR'" for it in names)])
         cells = ", ".join(
-            f"nullif(trim({it}, ' ' || chr(9) || chr(160)), '') as {_quoted(column)}"
+            f"nullif(trim({it}, ' ' || chr(9) || chr(160)), '') as {quoted(column)}"
             for it, column in zip(names, reading.columns, strict=True)
         )
         quote = _literal(source.quote)
@@ -152,7 +149,7 @@ class Conversion:
               delim = {_literal(source.delimiter)}, quote = {quote}, escape = {quote}, new_line = '\\n',
               strict_mode = true, max_line_size = {max(2_000_000, 2 * reading.longest)})""")
         path.unlink()
-        ((found,),) = self._ask(f"select count(*) from sources.{source.name}")
+        ((found,),) = self.ask(f"select count(*) from sources.{source.name}")
         if found != reading.sound.total():
             says = f"{found} of {reading.sound.total()} rows are in the table of the source {source.name}."
             raise CannotRunError(f"{says} This is a fault of the command.")
@@ -163,10 +160,10 @@ class Conversion:
             file = f"read_parquet({_literal(str(path))}, file_row_number = true)"
             cells = "cast(columns(* exclude (file_row_number)) as varchar)"
             queries.append(f"select {number * LINES} + file_row_number + 1 as _row, {cells} from {file}")
-            ((found,),) = self._ask(f"select count(*) from {file}")
+            ((found,),) = self.ask(f"select count(*) from {file}")
             reading.read[number] = reading.sound[number] = found
         self._db.execute(f"create table sources.{name} as {' union all by name '.join(queries)}")
-        reading.columns = [it[0] for it in self._ask(f"describe sources.{name}")][1:]
+        reading.columns = [it[0] for it in self.ask(f"describe sources.{name}")][1:]
 
     def write(self, kind: str, book: IO[bytes]) -> None:
         """Write all accounts. Raise CannotRunError if the SQL cannot be run, or makes something else."""
@@ -224,7 +221,7 @@ class Conversion:
         faults = [fault for reading in self.readings for fault in reading.faults]
         self._prepare_judging(faults, kind)
         self._db.execute(_packaged("judging.sql"))
-        self.held = {account for (account,) in self._ask("from _held")}
+        self.held = {account for (account,) in self.ask("from _held")}
         balances = self._balances(faults)
         if wrong := ", ".join(it.file for it in balances if not it.is_right):
             raise CannotRunError(f"The rows of {wrong} do not add up: the SQL changes a source.")
@@ -232,13 +229,13 @@ class Conversion:
 
     def _prepare_judging(self, faults: list[Fault], kind: str) -> None:
         keys = (
-            (", ".join(f"_key({_quoted(it)})" for it in reading.source.key), reading.source.name)
+            (", ".join(f"_key({quoted(it)})" for it in reading.source.key), reading.source.name)
             for reading in self.readings
         )
         tables = " union all ".join(
             f"select _row, [{key}]::varchar[] as keys from sources.{name}" for key, name in keys
         )
-        is_left_out = self._ask("from (show all tables) where name = 'left_out' and schema <> 'sources'")
+        is_left_out = self.ask("from (show all tables) where name = 'left_out' and schema <> 'sources'")
         reason = "coalesce(cast(reason as varchar), error('left_out has a row without a reason.'))"
         left_out = f"select _row, min({reason}) as reason from left_out group by _row"
         nothing = "select 0 as _row, '' as reason limit 0"
@@ -275,7 +272,7 @@ class Conversion:
         for fault in faults:
             balances[fault.file].refused += fault.last - fault.first + 1
         counted = "select _file_number(_row), state, count(*) from _states group by all"
-        for file, state, number in self._ask(counted):
+        for file, state, number in self.ask(counted):
             if state.startswith("left out: "):
                 balances[file].left_out[state.removeprefix("left out: ")] += number
             else:
@@ -283,15 +280,15 @@ class Conversion:
         return balances
 
     def _problems(self, faults: list[Fault]) -> Iterator[Problem]:
-        accounts = dict(self._ask("from _held_for"))
+        accounts = dict(self.ask("from _held_for"))
         for place, it in enumerate(faults, 1):
             held = _listed(accounts.get(-place, []))
             yield Problem(self._name(it.file), it.first, it.last, it.code, it.detail, held)
-        for row, code, number, detail in self._ask("from _problems order by all"):
+        for row, code, number, detail in self.ask("from _problems order by all"):
             held = _listed([number] if number else accounts.get(row, []))
             file, line = (self._sql.name, 1) if row is None else (self._name(row // LINES), row % LINES)
             yield Problem(file, line, line, code, detail, held)
-        for (file,) in self._ask("from _unknown"):
+        for (file,) in self.ask("from _unknown"):
             says = "The source has no key=, so the accounts of its rows are unknown, and none is written."
             yield Problem(self._name(file), 1, 1, "key_missing", says)
 
@@ -310,7 +307,8 @@ class Conversion:
         """Return how many accounts are not held back."""
         return len(self._numbers) - len(self.held)
 
-    def _ask(self, query: str) -> list[tuple[Any, ...]]:
+    def ask(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
         return self._db.execute(query).fetchall()
 
 
@@ -381,7 +379,8 @@ def _packaged(name: str) -> str:
     return (resources.files(__package__) / name).read_text(encoding="utf-8")
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Return the name of a column as SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -12,23 +12,30 @@ import click
 
 from migration_payloads.files.output import OutputPath, is_in_place, replacing, say
 from migration_service_client.command.conversion import KINDS, Balance, Conversion, Problem, open_database
+from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.lineage import rows_of
 from migration_service_client.command.output import count, escape
+from migration_service_client.command.start import start
 
 #: The number of problems that are shown. `--errors` has all.
 _SHOWN = 20
 
 
 @click.command()
-@click.argument("sql", metavar="BOOK.sql", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "-o", "--output", type=OutputPath(), metavar="FILE", required=True, help="Where to write the book."
-)
+@click.argument("sql", metavar="BOOK.sql", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("-o", "--output", type=OutputPath(), metavar="FILE", help="Where to write the book.")
 @click.option("--errors", type=OutputPath(), metavar="FILE", help="Write what is wrong, and where, as CSV.")
 @click.option(
-    "--kind", type=click.Choice(list(KINDS)), default="accounts", show_default=True, help="What each line is."
+    "--kind", type=click.Choice(list(KINDS)), default="accounts", show_default=True, help="The lines."
 )
-def convert(*, sql: Path, output: Path, errors: Path | None, kind: str) -> None:
+@click.option(
+    "--start",
+    "folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write a first BOOK.sql that says what is in the files of this folder.",
+)
+def convert(*, sql: Path, output: Path | None, errors: Path | None, kind: str, folder: Path | None) -> None:
     """Convert tables to a book of accounts, as BOOK.sql says.
 
     Comments of BOOK.sql name the files, and its last statement is a query with a row for each account.
@@ -37,8 +44,25 @@ def convert(*, sql: Path, output: Path, errors: Path | None, kind: str) -> None:
     An account to which a row may belong that is not in the book is not written. The exit status is 0 if each
     row is in the book or left out on purpose, 1 otherwise, and 2 if the command could not run.
     """
+    if (output is None) == (folder is None):
+        raise click.UsageError("Expected either -o FILE, or --start DIR.")
+    if output is not None:
+        _convert(sql, output, errors, kind)
+    elif folder is not None:
+        if sql.exists():
+            raise CannotRunError(f"{sql} exists. Expected the name of a new file.")
+        text = start(folder, sql)
+        with replacing(sql) as out:
+            out.write(text.encode())
+
+
+def _convert(sql: Path, output: Path, errors: Path | None, kind: str) -> None:
+    try:
+        text = sql.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise CannotRunError(f"{sql} is not UTF-8.") from None
     with ExitStack() as stack:
-        conversion = Conversion(stack.enter_context(open_database()), sql)
+        conversion = Conversion(stack.enter_context(open_database()), sql, text)
         conversion.load()
         made = conversion.folder / "book.ndjson"
         with made.open("wb") as out:

@@ -215,7 +215,7 @@ class Reading:
         return f"{quote}{cell.replace(quote, quote * 2)}{quote}"
 
     def _read_text(self, number: int, path: Path, file: IO[bytes], out: IO[bytes]) -> None:
-        lines = _Lines(_without_end(_split(_blocks(path, file, self.source.encoding), path)))
+        lines = _Lines(_without_end(_split(read_blocks(path, file, self.source.encoding), path)))
         grammar, line, header, self.continued = _Grammar(self.source), 0, b"\0", 0
         if self.source.header:
             self._take_header(path, self.source.header)
@@ -443,7 +443,7 @@ def _tokens(pieces: Iterable[str]) -> set[str]:
     }
 
 
-def _blocks(path: Path, file: IO[bytes], encoding: str) -> Iterator[bytes]:
+def read_blocks(path: Path, file: IO[bytes], encoding: str) -> Iterator[bytes]:
     """Yield the content of a text file, without gzip, and in UTF-8 if its characters are no single bytes."""
     start = file.peek(4)[:4] if isinstance(file, io.BufferedReader) else b""
     if start.startswith(b"PK\x03\x04"):
