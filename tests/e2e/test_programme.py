@@ -213,8 +213,8 @@ def _account_for_everything(lead: Lead) -> None:
     lead.follow("Acknowledge those chosen")
     lead.confirm("It stays with the supplier.")
     lead.open("reconciliation/")
-    if lead.page.locator("text=Compare the created accounts").count():
-        lead.follow("Compare the created accounts")
+    if lead.page.locator("text=Compare all created accounts").count():
+        lead.follow("Compare all created accounts")
     expect(lead.page.locator(".lead")).to_contain_text("Nothing is open. Every value of")
     numbers = lead.download("External and new numbers").read_bytes().splitlines()
     assert len(numbers) >= ACCOUNTS - 1

@@ -93,16 +93,18 @@ def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     has the path of each value that differs, and `totals` has counts and sums of all accounts, exact to the
     cent. Data that was added to the accounts later is not included. Data added by batches is compared with
     the lines of those batches, in counts and sums (`added ...`). For a batch of added data, `sent`, `open`
-    and the comparison are about its lines only. `not_compared` lists what is not compared. `created_clean` is
-    true if something was compared and nothing differs, `complete` if nothing is open or was removed while it
-    was open, and `clean` if there are no `problems`. A comparison that takes longer than ten seconds is
-    answered with 202, and goes on: follow the Location.
+    and the comparison are about its lines only. A second comparison reads again only the accounts of which
+    something has changed, or all of them with `full`. `not_compared` lists what is not compared.
+    `created_clean` is true if something was compared and nothing differs, `complete` if nothing is open or
+    was removed while it was open, and `clean` if there are no `problems`. A comparison that takes longer than
+    ten seconds is answered with 202, and goes on: follow the Location.
     """
     sessions = resources().Session
     with sessions.begin() as session:
         supplier = supplier_in_path(session, import_supplier_code)
         batch_id = comparisons.get_batch_to_reconcile(session, arguments.get("batch"), supplier)
-        comparison_id = comparisons.resume_comparison(session, supplier, batch_id, _read_id(arguments))
+        wanted, is_full = _read_id(arguments), arguments["full"]
+        comparison_id = comparisons.resume_comparison(session, supplier, batch_id, wanted, is_full=is_full)
     if comparison_id and not comparisons.wait_for_comparison(sessions, comparison_id, seconds=WAIT):
         with sessions.begin() as session:
             progress = describe_progress(session, comparison_id)

@@ -15,7 +15,7 @@ from migration_service.models.account import Account, Customer, UserDetail
 from migration_service.models.acknowledgement import Acknowledgement
 from migration_service.models.audit import AuditDay, AuditEntry
 from migration_service.models.batch import Batch, BatchChunk, BatchLine
-from migration_service.models.comparison import ComparedAccount, Comparison
+from migration_service.models.comparison import ComparedAccount, ComparedLine, ComparedPiece, Comparison
 from migration_service.models.customer_email import AlertEmail, CustomerEmail
 from migration_service.models.event import Event, EventConsumer, EventHistory
 from migration_service.models.idempotency import IdempotencyKey
@@ -65,6 +65,8 @@ __all__ = [
     "BatchLine",
     "BillingConfigurationPeriod",
     "ComparedAccount",
+    "ComparedLine",
+    "ComparedPiece",
     "Comparison",
     "ConfigurationPeriod",
     "CostDetail",

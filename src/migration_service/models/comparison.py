@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ForeignKey, Index, func, text
+from sqlalchemy import ForeignKey, Index, LargeBinary, func, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -38,6 +38,8 @@ class Comparison(Base):
     #: Its moment: nothing that was created later is known to be compared.
     started_at: Mapped[datetime] = mapped_column(server_default=func.now())
     finished_at: Mapped[datetime | None]
+    #: Whether accounts are compared even if no row of theirs has changed since the comparison that is kept.
+    is_full: Mapped[bool] = mapped_column(server_default=text("false"))
     #: When a message was last published for it, or a worker last did a piece of it.
     dispatched_at: Mapped[datetime | None]
     #: What is compared next (a value of `comparisons.Stage`), and after which place. None at its beginning.
@@ -64,3 +66,32 @@ class ComparedAccount(Base):
     external_account_number: Mapped[str]
     #: A `differences.AccountDifference` as JSON. It is text, so that numbers stay as they were written.
     found: Mapped[str]
+
+
+class ComparedPiece(Base):
+    """The sums of some accounts of which none differed. It is removed with its comparison."""
+
+    __tablename__ = "compared_piece"
+
+    comparison_id: Mapped[UUID] = mapped_column(
+        ForeignKey(Comparison.id, ondelete="CASCADE"), primary_key=True
+    )
+    #: A hash of the versions of all rows that were compared.
+    version: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
+    #: A `differences.Totals`.
+    totals: Mapped[dict[str, Any]]
+
+
+class ComparedLine(Base):
+    """A line of which nothing is staged, until a comparison has added up what it has."""
+
+    __tablename__ = "compared_line"
+
+    comparison_id: Mapped[UUID] = mapped_column(
+        ForeignKey(Comparison.id, ondelete="CASCADE"), primary_key=True
+    )
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    batch_id: Mapped[UUID]
+    line_number: Mapped[int]
+    status: Mapped[str]
+    is_acknowledged: Mapped[bool]

@@ -6,7 +6,7 @@ from marshmallow import post_load, validates_schema
 from marshmallow.exceptions import ValidationError
 
 from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
-from migration_payloads.schemas.fields import Identifier, Message, Values, WholeNumber
+from migration_payloads.schemas.fields import Flag, Identifier, Message, Values, WholeNumber
 from migration_service.schemas import answers
 from migration_service.schemas.deciding import decided_by
 from migration_service.schemas.requests import ErrorObjectSchema
@@ -43,6 +43,12 @@ class ReconciliationArgumentsSchema(Fields):
         "of starting another.",
         _COMPARISON_ID,
         parameter={"type": "string", "format": "uuid"},
+    )
+    full = Flag(
+        "Compare all accounts. Otherwise those of which nothing has changed since the kept comparison count "
+        "as they did in it.",
+        False,
+        load_default=False,
     )
 
 

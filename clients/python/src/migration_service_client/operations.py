@@ -519,7 +519,11 @@ def set_control_totals(
 
 
 def reconcile_import_supplier(
-    import_supplier_code: str, *, batch: str | None = None, comparison: str | None = None
+    import_supplier_code: str,
+    *,
+    batch: str | None = None,
+    comparison: str | None = None,
+    full: bool | None = None,
 ) -> Request[models.ReconciliationAnswer]:
     """Compare what was sent with what was created, account by account."""
     return Request(
@@ -527,7 +531,7 @@ def reconcile_import_supplier(
         "GET",
         target("reconciliation/{}/", import_supplier_code),
         models.ReconciliationAnswer,
-        query={"batch": batch, "comparison": comparison},
+        query={"batch": batch, "comparison": comparison, "full": full},
     )
 
 

@@ -19,6 +19,7 @@ _COMPARISONS = """
         batch_id uuid CONSTRAINT fk_comparison_batch_id REFERENCES batch (id),
         started_at timestamptz NOT NULL DEFAULT now(),
         finished_at timestamptz,
+        is_full boolean NOT NULL DEFAULT false,
         dispatched_at timestamptz,
         stage text NOT NULL,
         place jsonb,
@@ -39,6 +40,25 @@ _COMPARISONS = """
         CONSTRAINT pk_compared_account PRIMARY KEY (comparison_id, number)
     );
     CREATE INDEX ix_compared_account_number ON compared_account (comparison_id, external_account_number);
+
+    CREATE TABLE compared_line (
+        comparison_id uuid
+            CONSTRAINT fk_compared_line_comparison_id REFERENCES comparison (id) ON DELETE CASCADE,
+        number bigint,
+        batch_id uuid NOT NULL,
+        line_number bigint NOT NULL,
+        status text NOT NULL,
+        is_acknowledged boolean NOT NULL,
+        CONSTRAINT pk_compared_line PRIMARY KEY (comparison_id, number)
+    );
+
+    CREATE TABLE compared_piece (
+        comparison_id uuid
+            CONSTRAINT fk_compared_piece_comparison_id REFERENCES comparison (id) ON DELETE CASCADE,
+        version bytea,
+        totals jsonb NOT NULL,
+        CONSTRAINT pk_compared_piece PRIMARY KEY (comparison_id, version)
+    );
 """
 
 _WAVES = """
@@ -158,5 +178,6 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.execute("DROP FUNCTION refuse_retired_account_numbers CASCADE")
     op.execute(
-        "DROP TABLE retired_account_number, undo_line, undo, wave, wave_plan, compared_account, comparison"
+        "DROP TABLE retired_account_number, undo_line, undo, wave, wave_plan, compared_line, "
+        "compared_piece, compared_account, comparison"
     )

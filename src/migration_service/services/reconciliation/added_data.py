@@ -8,7 +8,7 @@ a chunk has all lines of its accounts. Data of an account that no longer exists 
 from decimal import Decimal
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, Text, bindparam, text
+from sqlalchemy import ARRAY, Text, bindparam, text
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import literals
@@ -37,14 +37,15 @@ def compare_chunks(
     differ. If the batch is not compared alone, an item that several batches sent counts once.
     """
     rows = session.execute(_LIST_CHUNKS, {"batch_id": batch.id, "after": after, "limit": CHUNKS}).all()
-    chunks = [row.first_line for row in rows]
-    if not chunks:
+    if not rows:
         return None, 0, []
+    last = rows[-1].first_line
     kind = BatchKind(batch.kind)
     values = {
         "import_supplier_id": batch.import_supplier_id,
         "batch_id": batch.id,
-        "chunks": chunks,
+        "after": after,
+        "last": last,
         "trace": None if is_alone else f"batch {batch.id}",
     }
     for line_number in session.scalars(_LIST_UNREADABLE, values):
@@ -59,7 +60,7 @@ def compare_chunks(
     named = session.execute(_NUMBERS, values | {"numbers": list(found)}) if found else ()
     numbers = {row.external_account_number: row.service_account_number for row in named}
     accounts = [AccountDifference(number, numbers.get(number), found[number]) for number in sorted(found)]
-    return chunks[-1], sum(int(row.lines) for row in rows), accounts
+    return last, sum(int(row.lines) for row in rows), accounts
 
 
 _NEXT_BATCH = text(f"""
@@ -77,21 +78,25 @@ _LIST_CHUNKS = text("""
     ORDER BY first_line LIMIT :limit
 """)
 
-# The added lines of some chunks, without those that are acknowledged.
+# The added lines of some chunks, without those that are acknowledged. Like everything below, it is read by
+# the key of what was read before (OFFSET 0 keeps it from being joined), whatever the statistics say.
 _LINES = f"""
-    FROM batch_line AS line
-    WHERE line.batch_id = :batch_id AND line.chunk_line = ANY (:chunks) AND line.status IN ({_DONE})
+    FROM (SELECT * FROM batch_line
+          WHERE batch_id = :batch_id AND chunk_line > :after AND chunk_line <= :last
+          ORDER BY chunk_line, line_number OFFSET 0) AS line
+    WHERE line.status IN ({_DONE})
       AND NOT EXISTS (
           SELECT FROM acknowledgement
           WHERE acknowledgement.import_supplier_id = :import_supplier_id
+            AND acknowledgement.external_account_number IS NULL
             AND acknowledgement.batch_id = line.batch_id
-            AND acknowledgement.line_number = line.line_number)
+            AND acknowledgement.line_number = line.line_number OFFSET 0)
 """
 
 #: Lines of which nothing understood is kept: it was erased or removed.
 _LIST_UNREADABLE = text(f"""
     SELECT line.line_number {_LINES} AND line.understood IS NULL ORDER BY line.line_number
-""").bindparams(bindparam("chunks", type_=ARRAY(BigInteger)))
+""")
 
 # The items of added lines, as the worker understood them. If the account already had the same item from
 # another origin, it counts for that origin, unless :trace is null. What is missing with its account counts
@@ -179,19 +184,17 @@ _INSTRUCTIONS = """
                lower(item ->> 'vendor'), item ->> 'reference', item ->> 'type'
         FROM item LEFT JOIN LATERAL (
             SELECT instruction.id, request_id
-            FROM payment_instruction AS instruction
+            FROM (SELECT * FROM payment_instruction
+                  WHERE account_pk = item.account_pk AND reference = item ->> 'reference'
+                    AND type = item ->> 'type' OFFSET 0) AS instruction
             JOIN payment_vendor ON payment_vendor.id = payment_vendor_pk
-            WHERE instruction.account_pk = item.account_pk AND reference = item ->> 'reference'
-              AND instruction.type = item ->> 'type' AND lower(name) = lower(item ->> 'vendor')
-        ) AS found ON true
+            WHERE lower(name) = lower(item ->> 'vendor') OFFSET 0) AS found ON true
         WHERE CAST(:trace AS text) IS NULL OR found.id IS NULL OR found.request_id = :trace
     )"""
 
 #: For each kind, the measures over some chunks and the accounts that differ; see `created_accounts`.
 _COMPARE = {
-    kind: text(_ITEMS + values + _SUMS).bindparams(
-        bindparam("chunks", type_=ARRAY(BigInteger)), bindparam("trace", type_=Text)
-    )
+    kind: text(_ITEMS + values + _SUMS).bindparams(bindparam("trace", type_=Text))
     for kind, values in {
         BatchKind.NOTES: _NOTES,
         BatchKind.TRANSACTIONS: _TRANSACTIONS,

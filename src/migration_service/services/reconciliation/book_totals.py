@@ -22,8 +22,7 @@ from migration_service.services.batches.intake.control_totals import report_cont
 from migration_service.services.reconciliation.differences import Totals
 from migration_service.services.reconciliation.submitted import (
     BATCH_ID,
-    FIRST_UNSTAGED,
-    LIST_UNSTAGED_LINES,
+    KEEP_UNSTAGED,
 )
 from migration_service.states import BatchKind, BatchMode, BatchSource, LineStatus
 
@@ -113,9 +112,15 @@ def add_unstaged_lines(
 ) -> dict[str, Any] | None:
     """Add the lines of which nothing is staged to `totals`, starting after `place`.
 
-    `values` has the supplier and the batch. Return the next place, or None if no line is left.
+    `values` has the comparison, its supplier and its batch. Return the next place, or None if none is left.
     """
-    return _add_lines(session, LIST_UNSTAGED_LINES, values, totals, place or FIRST_UNSTAGED)
+    if place is None:
+        allow_minutes(session)
+        session.execute(KEEP_UNSTAGED, values)
+    following = _add_lines(session, _LIST_UNSTAGED, values, totals, place or {"number": 0})
+    if following is None:
+        session.execute(_FORGET_UNSTAGED, values)
+    return following
 
 
 def add_repeated_lines(
@@ -128,16 +133,15 @@ def add_repeated_lines(
 def _add_lines(
     session: Session, statement: Any, values: Mapping[str, Any], totals: Totals, place: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    allow_minutes(session)
     found: dict[str, FileTotals] = {}
     number, last = 0, None
     pieces = {"yield_per": _TOGETHER}
     rows = session.execute(statement, {**values, **place, "limit": LINES}, execution_options=pieces)
     for last in rows:
         number += 1
-        part = _PARTS[last.status] if statement is LIST_UNSTAGED_LINES else "repeated"
+        part = _PARTS[last.status] if statement is _LIST_UNSTAGED else "repeated"
         found.setdefault(part, FileTotals()).add_line(last.payload)
-        if statement is LIST_UNSTAGED_LINES and last.acknowledged and part != "skipped":
+        if statement is _LIST_UNSTAGED and last.is_acknowledged and part != "skipped":
             found.setdefault("acknowledged", FileTotals()).add_line(last.payload)
     for part, lines in found.items():
         totals.add_part(part, list_measures(lines.to_dict()))
@@ -214,6 +218,19 @@ def _join(parts: dict[str, dict[str, Decimal]], *, whole: bool) -> list[BookTota
         totals.append(total)
     return totals
 
+
+#: The lines that are kept for a comparison because nothing of them is staged, as sent. A line that was too
+#: long is NULL.
+_LIST_UNSTAGED = text("""
+    SELECT line.payload, kept.status, kept.is_acknowledged, kept.number
+    FROM (SELECT * FROM compared_line WHERE comparison_id = :comparison_id AND number > :number
+          ORDER BY number LIMIT :limit) AS kept
+    CROSS JOIN LATERAL (
+        SELECT payload FROM batch_line
+        WHERE batch_id = kept.batch_id AND line_number = kept.line_number OFFSET 0) AS line
+    ORDER BY kept.number
+""")
+_FORGET_UNSTAGED = text("DELETE FROM compared_line WHERE comparison_id = :comparison_id")
 
 #: The lines of a batch that repeat the account of an earlier line, as sent.
 _LIST_REPEATED = text(f"""

@@ -49,32 +49,42 @@ class Stage(StrEnum):
 
 
 def start_comparison(
-    session: Session, supplier: KnownSupplier, batch_id: UUID | None = None
+    session: Session, supplier: KnownSupplier, batch_id: UUID | None = None, *, is_full: bool = False
 ) -> tuple[Comparison, bool]:
     """Start comparing a supplier's book, or a batch. Return the comparison, and whether it is a new one.
 
-    If the same is being compared already, return that comparison.
+    If the same is being compared already, return that comparison. With `is_full`, all accounts are compared,
+    even if no row of theirs has changed since the comparison that is kept.
     """
     adds_data = is_of_added_data(session, batch_id)
     values = {"import_supplier_id": supplier.id, "batch_id": batch_id}
-    started = insert(Comparison).values(
-        id=new_id(),
-        organisation_id=supplier.organisation_id,
-        stage=Stage.ADDED_DATA if adds_data else Stage.ACCOUNTS,
-        items=session.scalar(_COUNT_ITEMS, values),
-        **values,
-    )
-    new_ids = session.scalars(started.on_conflict_do_nothing().returning(Comparison.id)).all()
     running = select(Comparison).where(
         Comparison.import_supplier_id == supplier.id,
         Comparison.batch_id.is_not_distinct_from(batch_id),
         Comparison.finished_at.is_(None),
     )
+    if is_full:  # one that is not begins again as one that is
+        of_changes = running.where(~Comparison.is_full).with_only_columns(Comparison.id)
+        session.execute(delete(Comparison).where(Comparison.id.in_(of_changes)))
+    started = insert(Comparison).values(
+        id=new_id(),
+        organisation_id=supplier.organisation_id,
+        stage=Stage.ADDED_DATA if adds_data else Stage.ACCOUNTS,
+        items=session.scalar(_COUNT_ITEMS, values),
+        is_full=is_full,
+        **values,
+    )
+    new_ids = session.scalars(started.on_conflict_do_nothing().returning(Comparison.id)).all()
     return session.scalars(running.execution_options(populate_existing=True)).one(), bool(new_ids)
 
 
 def resume_comparison(
-    session: Session, supplier: KnownSupplier, batch_id: UUID | None, wanted: UUID | None
+    session: Session,
+    supplier: KnownSupplier,
+    batch_id: UUID | None,
+    wanted: UUID | None,
+    *,
+    is_full: bool = False,
 ) -> UUID | None:
     """Return the id of the comparison that is being made: the wanted one, or else one that is started now.
 
@@ -83,7 +93,7 @@ def resume_comparison(
     kept = find_kept(session, supplier.id, batch_id)
     if wanted is not None and kept is not None and kept.id >= wanted:
         return None
-    return start_comparison(session, supplier, batch_id)[0].id
+    return start_comparison(session, supplier, batch_id, is_full=is_full)[0].id
 
 
 def wait_for_comparison(
@@ -192,16 +202,18 @@ def _read_differing(
 def _compare_accounts(
     session: Session, comparison: Comparison, totals: Totals
 ) -> tuple[dict[str, Any] | None, int, list[AccountDifference]]:
-    supplier_id, batch_id = comparison.import_supplier_id, comparison.batch_id
-    after = (comparison.place or {}).get("after", "" if batch_id is None else 0)
-    after, number, found = compare_page(session, supplier_id, totals, after=after, batch_id=batch_id)
+    after = (comparison.place or {}).get("after", "" if comparison.batch_id is None else 0)
+    kept = find_kept(session, comparison.import_supplier_id, comparison.batch_id)
+    kept_id = kept.id if kept and not comparison.is_full else None
+    after, number, found = compare_page(session, comparison, totals, after=after, kept_id=kept_id)
     return None if after is None else {"after": after}, number, found
 
 
 def _compare_unstaged(
     session: Session, comparison: Comparison, totals: Totals
 ) -> tuple[dict[str, Any] | None, int, list[AccountDifference]]:
-    values = {"import_supplier_id": comparison.import_supplier_id, "batch_id": comparison.batch_id}
+    scope = {"import_supplier_id": comparison.import_supplier_id, "batch_id": comparison.batch_id}
+    values = {"comparison_id": comparison.id, **scope}
     return add_unstaged_lines(session, values, totals, comparison.place), 0, []
 
 

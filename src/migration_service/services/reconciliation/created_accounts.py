@@ -3,26 +3,36 @@
 The database converts the rows of each account to JSON and compares it with the payload. This shares no code
 with the creation, so it also detects mistakes of the creation itself. Only unequal accounts are read here,
 and compared value by value. The same statement adds up the book: what is staged, skipped and created. A book
-is read in pieces, so memory and statements stay small for a book of any size. `comparisons` does one piece
+is read in pages, so memory and statements stay small for a book of any size. `comparisons` does one page
 after the other; `submitted` covers accounts that were sent but never created.
+
+A page has pieces of about a hundred accounts. The sums of each piece in which nothing differs are kept under
+a hash of the versions of all its rows. The next comparison takes them if it finds the same hash, and compares
+the piece otherwise. So nothing is missed that changed a row, whatever the change was and whoever made it.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
+from hashlib import sha256
 from typing import Any, TypeAlias
 from uuid import UUID
+from zlib import crc32
 
-from sqlalchemy import ARRAY, BigInteger, Row, bindparam, text
+import msgspec
+from sqlalchemy import ARRAY, BigInteger, LargeBinary, Row, Uuid, bindparam, text
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.moments import write_moment
 from migration_payloads.normal_form import ACCOUNT, read_json
+from migration_payloads.rules.catalogue import RULES_VERSION
 from migration_payloads.schemas.json import encode_json
 from migration_service.errors import DuplicateLineError
 from migration_service.formats import write_csv
-from migration_service.models import Ledger
-from migration_service.services.reconciliation.created_sql import created_account
+from migration_service.models import ComparedPiece, Comparison, Ledger
+from migration_service.services.reconciliation.created_sql import account_version, created_account
 from migration_service.services.reconciliation.differences import (
     AccountDifference,
     Difference,
@@ -31,28 +41,75 @@ from migration_service.services.reconciliation.differences import (
 )
 from migration_service.states import ImportState
 
-#: The number of accounts read together.
-PAGE = 2_000
+#: The number of accounts read together, and how many a piece of them has on average.
+PAGE, PIECE = 2_000, 100
 #: Bytes of compressed payloads compared by one statement, so that it ends in time even if they are large.
 PAYLOADS = 4_000_000
 
 _Rows: TypeAlias = Sequence[Row[Any]]
 
 
+@dataclass(slots=True)
+class _Piece:
+    """Some accounts that follow each other, and what was found in them."""
+
+    rows: list[Row[Any]] = field(default_factory=list)
+    totals: Totals = field(default_factory=Totals)
+    differing: list[AccountDifference] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return sum(row.size or 0 for row in self.rows)
+
+    @property
+    def version(self) -> bytes:
+        """Return a hash of what is compared and of how it is done."""
+        versions = [f"{row.id} {row.version}" for row in self.rows]
+        return sha256(encode_json([_HOW, self.rows[0].code, self.rows[0].document_root, *versions])).digest()
+
+
 def compare_page(
-    session: Session, import_supplier_id: int, totals: Totals, *, after: Any, batch_id: UUID | None
+    session: Session, comparison: Comparison, totals: Totals, *, after: Any, kept_id: UUID | None = None
 ) -> tuple[Any, int, list[AccountDifference]]:
     """Compare the created accounts of a page, starting after `after`, and add all of it to `totals`.
 
-    With `batch_id`, the pages have only the accounts on the lines of that batch, in their order. Otherwise
+    In a comparison of a batch, the pages have only the accounts on its lines, in their order. Otherwise
     `after` is an account number. Data added to accounts after their creation, and its effect on balances, is
-    left out. Return the start of the next page, or None if no account is left, the number of accounts of
-    this one, and those that differ.
+    left out. The pieces of the comparison `kept_id` that have not changed are taken from there. Return the
+    start of the next page, or None if no account is left, the number of accounts of this one, and those that
+    differ.
     """
-    values = {"import_supplier_id": import_supplier_id, "limit": PAGE, "after": after, "batch_id": batch_id}
-    page = session.execute(_LIST_PAGE if batch_id is None else _LIST_PAGE_OF_BATCH, values).all()
-    found = [it for piece in _cut(page) for it in _compare(session, piece, totals)]
-    return page[-1].place if page else None, len(page), found
+    listed = _LIST_PAGE if comparison.batch_id is None else _LIST_PAGE_OF_BATCH
+    values = {"import_supplier_id": comparison.import_supplier_id, "batch_id": comparison.batch_id}
+    page = session.execute(listed, {**values, "after": after, "limit": PAGE}).all()
+    if not page:
+        return None, 0, []
+    pieces = list(_cut([row for row in page if row.id is not None]))
+    last = page[-1].place
+    if len(page) == PAGE and len(pieces) > 1:
+        pieces.pop()  # the next page has all of it
+        last = pieces[-1].rows[-1].place
+    versions = [piece.version for piece in pieces]
+    found = session.execute(_FIND_PIECES, {"comparison_id": kept_id, "versions": versions})
+    known = {row.version: row.totals for row in found}
+    changed = []
+    for piece, version in zip(pieces, versions, strict=True):
+        if version in known:
+            piece.totals = msgspec.convert(known[version], Totals)
+        else:
+            changed.append(piece)
+    _compare(session, changed)
+    for piece in pieces:
+        totals.include(piece.totals)
+    made = [
+        {"comparison_id": comparison.id, "version": version, "totals": msgspec.to_builtins(piece.totals)}
+        for piece, version in zip(pieces, versions, strict=True)
+        if not piece.differing
+    ]
+    if made:
+        session.execute(insert(ComparedPiece).on_conflict_do_nothing(), made)
+    number = 1 + [row.place for row in page].index(last)
+    return last, number, [it for piece in pieces for it in piece.differing]
 
 
 def compare_account(session: Session, process_id: int) -> AccountDifference | None:
@@ -63,8 +120,10 @@ def compare_account(session: Session, process_id: int) -> AccountDifference | No
     row = session.execute(_LIST_ACCOUNT, {"process_id": process_id}).one_or_none()
     if row is None or row.size is None or not (row.is_imported or row.has_account):
         return None
+    piece = _Piece([row])
+    _compare(session, [piece])
     same = AccountDifference(row.external_account_number, row.service_account_number, [])
-    return next(iter(_compare(session, [row], Totals())), same)
+    return next(iter(piece.differing), same)
 
 
 def stream_id_map(sessions: sessionmaker[Session], import_supplier_id: int) -> Iterator[bytes]:
@@ -81,39 +140,51 @@ def stream_id_map(sessions: sessionmaker[Session], import_supplier_id: int) -> I
         yield write_csv([number, new, write_moment(created_at)] for number, new, created_at in rows)
 
 
-def _cut(page: _Rows) -> Iterator[_Rows]:
-    """Yield the processes of a page in pieces, each for one statement to compare."""
-    first = size = 0
-    for place, row in enumerate(page):
-        if size and size + (row.size or 0) > PAYLOADS:
-            yield page[first:place]
-            first, size = place, 0
+def _cut(page: _Rows) -> Iterator[_Piece]:
+    """Yield the processes of a page in pieces, each for one statement to compare.
+
+    The accounts themselves decide where a piece ends, so that one more account changes a piece, and not all
+    pieces after it.
+    """
+    piece, size = _Piece(), 0
+    for row in page:
         size += row.size or 0
-    if page:
-        yield page[first:]
+        if piece.rows and size > PAYLOADS:
+            yield piece
+            piece, size = _Piece(), row.size or 0
+        piece.rows.append(row)
+        if crc32(row.external_account_number.encode()) % PIECE == 0:
+            yield piece
+            piece, size = _Piece(), 0
+    if piece.rows:
+        yield piece
 
 
-def _compare(session: Session, piece: _Rows, totals: Totals) -> list[AccountDifference]:
-    """Return the differing accounts of a piece, in order, and add the piece to `totals`."""
+def _compare(session: Session, pieces: Sequence[_Piece]) -> None:
+    """Compare the accounts of some pieces, with as few statements as their payloads allow."""
+    together: list[_Piece] = []
+    for piece in pieces:
+        if together and sum(it.size for it in together) + piece.size > PAYLOADS:
+            _compare_together(session, together)
+            together = []
+        together.append(piece)
+    if together:
+        _compare_together(session, together)
+
+
+def _compare_together(session: Session, pieces: Sequence[_Piece]) -> None:
     session.execute(_PREPARE)
-    compared = session.execute(COMPARE, {"process_ids": [row.id for row in piece]}).all()
-    found: dict[int, AccountDifference] = {}
+    places = [place for place, piece in enumerate(pieces) for _ in piece.rows]
+    ids = [row.id for piece in pieces for row in piece.rows]
+    compared = session.execute(COMPARE, {"process_ids": ids, "pieces": places}).all()
+    found = {row.id: difference for piece in pieces for row, difference in _count_accounts(piece)}
     measured: defaultdict[int, list[tuple[str, Decimal, Decimal]]] = defaultdict(list)
-    for row in piece:
-        found[row.id] = AccountDifference(row.external_account_number, row.service_account_number, [])
-        if not (row.is_imported or row.has_account):
-            continue
-        imported, created = Decimal(row.is_imported), Decimal(row.has_account)
-        totals.add("accounts", imported, created)
-        if imported != created:
-            found[row.id].differences.append(Difference("accounts", imported, created))
-        totals.compared += row.has_account and row.size is not None
-        totals.not_comparable += row.size is None
     for row in compared:
         if row.measure is None:
             differences = ACCOUNT.find_differences(read_json(row.staged), read_json(row.created))
             found[row.id].values.extend(differences)
             continue
+        totals = pieces[row.piece].totals
         staged, created = Decimal(row.staged), Decimal(row.created)
         if row.part in _BOOK:
             totals.add_part(row.part, {row.measure: created if row.part == "created" else staged})
@@ -123,43 +194,80 @@ def _compare(session: Session, piece: _Rows, totals: Totals) -> list[AccountDiff
                 measured[row.id].append((row.measure, staged, created))
     for process_id, sums in measured.items():
         found[process_id].differences.extend(it for it in join_measures(sums) if it.staged != it.created)
-    differing = [it for it in found.values() if it.differences or it.values]
-    totals.differing += len(differing)
-    return differing
+    for piece in pieces:
+        accounts = [found[row.id] for row in piece.rows]
+        piece.differing = [it for it in accounts if it.differences or it.values]
+        piece.totals.differing = len(piece.differing)
+
+
+def _count_accounts(piece: _Piece) -> Iterator[tuple[Row[Any], AccountDifference]]:
+    """Count the accounts of a piece. Yield each row, and its difference if one of both does not exist."""
+    for row in piece.rows:
+        found = AccountDifference(row.external_account_number, row.service_account_number, [])
+        if row.is_imported or row.has_account:
+            imported, created = Decimal(row.is_imported), Decimal(row.has_account)
+            piece.totals.add("accounts", imported, created)
+            if imported != created:
+                found.differences.append(Difference("accounts", imported, created))
+            piece.totals.compared += row.has_account and row.size is not None
+            piece.totals.not_comparable += row.size is None
+        yield row, found
 
 
 #: The parts of the book that the statement adds up. An account that is missing is in none of them.
 _BOOK = ("created", "staged", "skipped")
 
+# The columns of a page, and how they are read: everything by the key of the row before. `place` is the start
+# of the next page.
 _COLUMNS = f"""
     process.id, process.external_account_number, process.service_account_number,
     process.state = '{ImportState.IMPORTED}' AS is_imported, pg_column_size(process.payload) AS size,
-    EXISTS (SELECT FROM account WHERE account_import_process_id = process.id) AS has_account
+    account.id IS NOT NULL AS has_account, supplier.code, supplier.document_root,
+    concat(process.xmin, ' ', account.version) AS version
+"""
+_ACCOUNT = f"""
+    LEFT JOIN LATERAL (
+        SELECT id, {account_version()} AS version FROM account
+        WHERE account_import_process_id = process.id OFFSET 0) AS account ON true
+    LEFT JOIN LATERAL (
+        SELECT code, document_root FROM import_supplier WHERE id = process.import_supplier_id OFFSET 0
+    ) AS supplier ON true
 """
 
-#: One page of the import processes of a supplier. `place` is the start of the next page.
+#: One page of the import processes of a supplier.
 _LIST_PAGE = text(f"""
     SELECT {_COLUMNS}, process.external_account_number AS place
-    FROM account_import_process AS process
-    WHERE process.import_supplier_id = :import_supplier_id AND process.external_account_number > :after
-    ORDER BY process.external_account_number LIMIT :limit
+    FROM (SELECT *, xmin FROM account_import_process
+          WHERE import_supplier_id = :import_supplier_id AND external_account_number > :after
+          ORDER BY external_account_number LIMIT :limit) AS process {_ACCOUNT}
+    ORDER BY process.external_account_number
 """)
 
 #: The same for one account.
-_LIST_ACCOUNT = text(f"SELECT {_COLUMNS} FROM account_import_process AS process WHERE id = :process_id")
+_LIST_ACCOUNT = text(
+    f"SELECT {_COLUMNS} FROM account_import_process AS process {_ACCOUNT} WHERE process.id = :process_id"
+)
 
-#: The same for the accounts on the lines of a batch. An account on two lines counts on the first.
+#: The same for the accounts on the lines of a batch. An account on two lines counts on the first. A line of
+#: which nothing is staged has no id.
 _LIST_PAGE_OF_BATCH = text(f"""
     SELECT {_COLUMNS}, line.line_number AS place
-    FROM batch_line AS line
-    CROSS JOIN LATERAL (
-        SELECT * FROM account_import_process
+    FROM (SELECT line_number, external_account_number FROM batch_line
+          WHERE batch_id = :batch_id AND line_number > :after
+            AND (errors IS NULL OR NOT errors @> '[{{"code": "{DuplicateLineError.code}"}}]')
+          ORDER BY line_number LIMIT :limit) AS line
+    LEFT JOIN LATERAL (
+        SELECT *, xmin FROM account_import_process
         WHERE import_supplier_id = :import_supplier_id
-          AND external_account_number = line.external_account_number OFFSET 0) AS process
-    WHERE line.batch_id = :batch_id AND line.line_number > :after
-      AND (line.errors IS NULL OR NOT line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]')
-    ORDER BY line.line_number LIMIT :limit
+          AND external_account_number = line.external_account_number OFFSET 0) AS process ON true {_ACCOUNT}
+    ORDER BY line.line_number
 """)
+
+#: The sums of pieces that another comparison has compared.
+_FIND_PIECES = text("""
+    SELECT version, totals FROM compared_piece
+    WHERE comparison_id = :comparison_id AND version = ANY (:versions)
+""").bindparams(bindparam("comparison_id", type_=Uuid), bindparam("versions", type_=ARRAY(LargeBinary)))
 
 # The payload. Without a ledger, the account gets an empty one. The number is that of the process, and is
 # present only if the account has a different one.
@@ -198,15 +306,15 @@ _MEASURES = """
 
 #: Compares the payloads of some processes with their accounts, value by value, and adds up both. Returns two
 #: kinds of rows: the staged and created sums of each measure by part of the book, for each unequal account
-#: and for all others together (without an id), and both sides of each unequal account as JSON (without a
-#: measure). All values are text, so that no amount is converted to a float. The staged side is the payload,
-#: and the created side is built from rows. Equal values are added up only once. Each table is read by the key
-#: of the row before, so there is no plan to choose, whatever the statistics say.
+#: and for all others of a piece together (without an id), and both sides of each unequal account as JSON
+#: (without a measure). All values are text, so that no amount is converted to a float. The staged side is the
+#: payload, and the created side is built from rows. Equal values are added up only once. Each table is read
+#: by the key of the row before, so there is no plan to choose, whatever the statistics say.
 COMPARE = text(f"""
     WITH compared AS MATERIALIZED (
-        SELECT id, part, is_same, is_compared, staged,
+        SELECT id, piece, part, is_same, is_compared, staged,
                CASE WHEN is_same IS NOT TRUE THEN created END AS created
-        FROM (SELECT process.id,
+        FROM (SELECT process.id, wanted.piece,
                      CASE WHEN account.id IS NOT NULL THEN 'created'
                           WHEN process.state = '{ImportState.SKIPPED}' THEN 'skipped'
                           WHEN process.state = '{ImportState.IMPORTED}' THEN 'missing'
@@ -215,7 +323,7 @@ COMPARE = text(f"""
                      jsonb_strip_nulls({_STAGED}) AS staged,
                      CASE WHEN account.id IS NOT NULL
                           THEN jsonb_strip_nulls(CAST({created_account()} AS jsonb)) END AS created
-              FROM unnest(:process_ids) AS wanted (id)
+              FROM unnest(:process_ids, :pieces) AS wanted (id, piece)
               CROSS JOIN LATERAL (
                   SELECT * FROM account_import_process WHERE id = wanted.id OFFSET 0) AS process
               LEFT JOIN LATERAL (
@@ -226,27 +334,31 @@ COMPARE = text(f"""
                   FROM import_supplier WHERE id = account.import_supplier_id OFFSET 0) AS supplier ON true
               OFFSET 0) AS side  -- so that both are made once
         CROSS JOIN LATERAL (SELECT staged = created AS is_same OFFSET 0) AS found
-    ), document (id, part, is_compared, document, is_staged, is_created) AS (
-        SELECT CASE WHEN is_compared AND NOT is_same THEN id END, part, is_compared, staged, true,
+    ), document (id, piece, part, is_compared, document, is_staged, is_created) AS (
+        SELECT CASE WHEN is_compared AND NOT is_same THEN id END, piece, part, is_compared, staged, true,
                coalesce(is_same, false)
         FROM compared WHERE staged IS NOT NULL
         UNION ALL
-        SELECT CASE WHEN is_compared THEN id END, part, is_compared, created, false, true
+        SELECT CASE WHEN is_compared THEN id END, piece, part, is_compared, created, false, true
         FROM compared WHERE created IS NOT NULL
     )
-    SELECT id, part, is_compared, measure,
+    SELECT id, piece, part, is_compared, measure,
            CAST(coalesce(sum(value) FILTER (WHERE is_staged), 0) AS text) AS staged,
            CAST(coalesce(sum(value) FILTER (WHERE is_created), 0) AS text) AS created
     FROM document, LATERAL ({_MEASURES}) AS measured
-    GROUP BY id, part, is_compared, measure
+    GROUP BY id, piece, part, is_compared, measure
     UNION ALL
-    SELECT id, part, true, NULL, CAST(staged AS text), CAST(created AS text)
+    SELECT id, piece, part, true, NULL, CAST(staged AS text), CAST(created AS text)
     FROM compared WHERE is_compared AND NOT is_same
     ORDER BY id NULLS FIRST, measure
 """).bindparams(
     bindparam("process_ids", type_=ARRAY(BigInteger)),
+    bindparam("pieces", type_=ARRAY(BigInteger)),
     without_ledgers=encode_json({Ledger.sources[0].key: Ledger.sources[0].default}).decode(),
 )
+
+# How this version of the service compares.
+_HOW = sha256(f"{COMPARE.text} {RULES_VERSION}".encode()).hexdigest()
 
 #: Settings for the transaction of COMPARE. It is planned each time, because a plan made while the tables were
 #: small would read whole tables for each account. Both sides of a page fit in memory.

@@ -6,10 +6,11 @@ values without a column.
 
 from collections.abc import Iterator
 from functools import cache
-from itertools import groupby
+from itertools import count, groupby
 
 from sqlalchemy import Column
 
+from migration_service.db.base import Base
 from migration_service.models import Account, Ledger
 from migration_service.models.part import (
     Part,
@@ -42,6 +43,32 @@ _GIVEN = {
                  ORDER BY attempt.finished_at DESC, attempt.id DESC LIMIT 1)
              THEN (SELECT name FROM operations_team WHERE id = account.operations_team_id) END""",
 }
+
+
+@cache
+def account_version() -> str:
+    """Return the expression for a number that is another one once a row of an account has changed.
+
+    The statement must have `account` and its import `process`. Each row counts with its key and with the
+    transaction that wrote it, so whatever inserts, changes or removes one changes the number, even what
+    avoids the service. The rows are those that `created_account` reads.
+    """
+    return f"""{_version(Account, count(1))} # coalesce((
+        SELECT bit_xor(uuid_hash_extended(id, CAST(CAST(attempt.xmin AS text) AS bigint))) FROM attempt
+        WHERE attempt.account_import_process_id = process.id), 0)"""
+
+
+def _version(model: type[Base], tables: Iterator[int]) -> str:
+    name = model.__tablename__
+    # The number of the table keeps rows apart that have the same key in two.
+    writer = f'CAST(CAST("{name}".xmin AS text) AS bigint) + {next(tables) << 32}'
+    own = f'hashint8extended("{name}".id, {writer})'
+    parts = [
+        f"""coalesce((SELECT bit_xor({_version(part, tables)}) FROM "{part.__tablename__}"
+                      WHERE "{part.__tablename__}".{parent_column(part).name} = "{name}".id), 0)"""
+        for part in parts_of(model)
+    ]
+    return " # ".join([own, *parts])
 
 
 @cache

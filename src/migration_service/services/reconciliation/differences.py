@@ -102,9 +102,11 @@ class Totals:
             self.named_lines.append((batch_id, line_number))
 
     def include(self, other: "Totals") -> None:
-        """Add the sums of the comparison of another batch. Its part of a book is left out."""
+        """Add the sums of other accounts and lines."""
         for measure, sums in other.measures.items():
             self.add(measure, *sums)
+        for part, values in other.parts.items():
+            self.add_part(part, values)
         for batch_id, line_number in other.named_lines:
             self.add_unreadable_line(batch_id, line_number)
         self.not_comparable_lines += other.not_comparable_lines - len(other.named_lines)

@@ -478,17 +478,14 @@ LIST_STAGED_OF_BATCH = text(f"""
     ORDER BY process.external_account_number LIMIT :limit
 """).bindparams(BATCH_ID)
 
-#: The same lines and all others that were not staged, as sent, with whether they are acknowledged. A line
-#: that was too long is NULL.
-LIST_UNSTAGED_LINES = text(f"""
+#: Keeps the same items and all others that were not staged for a comparison, with whether they are
+#: acknowledged. Only all together can be told which line is the newest of its account.
+KEEP_UNSTAGED = text(f"""
     WITH unstaged AS MATERIALIZED ({UNSTAGED})
-    SELECT line.payload, unstaged.status, {ACKNOWLEDGED} AS acknowledged,
-           unnumbered, number_key, batch_key, line_key
-    FROM unstaged JOIN batch_line AS line USING (batch_id, line_number)
-    WHERE (:batch_id IS NULL OR batch_id = :batch_id) AND (unnumbered, number_key, batch_key, line_key)
-              > (:unnumbered, :number_key, :batch_key, CAST(:line_key AS bigint))
-    ORDER BY unnumbered, number_key, batch_key, line_key LIMIT :limit
-""").bindparams(BATCH_ID)
+    INSERT INTO compared_line (comparison_id, number, batch_id, line_number, status, is_acknowledged)
+    SELECT :comparison_id, row_number() OVER (), batch_id, line_number, status, {ACKNOWLEDGED}
+    FROM unstaged WHERE :batch_id IS NULL OR batch_id = :batch_id
+""").bindparams(BATCH_ID, bindparam("comparison_id", type_=Uuid))
 #: The place before the first of them, with the names of its columns.
 FIRST_UNSTAGED = {"unnumbered": False, "number_key": "", "batch_key": "", "line_key": -1}
 
@@ -509,6 +506,7 @@ ADDED_LINES = f"""
                 ELSE '{LineStatus.PENDING}' END AS outcome,
            EXISTS (SELECT FROM acknowledgement
                    WHERE acknowledgement.import_supplier_id = :import_supplier_id
+                     AND acknowledgement.external_account_number IS NULL
                      AND acknowledgement.batch_id = line.batch_id
                      AND acknowledgement.line_number = line.line_number) AS is_acknowledged
     FROM batch JOIN batch_line AS line ON line.batch_id = batch.id

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_payloads.normal_form import FieldDifference
 from migration_service.models import Account, AccountImportProcess, Batch, Ledger, Transaction
 from migration_service.services.reconciliation import created_accounts
+from migration_service.services.reconciliation.comparisons import start_comparison
 from migration_service.services.reconciliation.created_accounts import (
     compare_account,
     compare_page,
@@ -102,9 +103,10 @@ def test_pages_have_what_was_imported_or_has_an_account(
     assert differing == pages
     assert found.totals.measures["accounts"] == (Decimal(3), Decimal(3))
     assert (found.differing, found.totals.not_comparable) == (2, 1)
-    assert compare_page(session, known.id, Totals(), after="back", batch_id=None) == ("gone", 1, pages[1:])
+    comparison, _ = start_comparison(session, known)
+    assert compare_page(session, comparison, Totals(), after="back") == ("gone", 1, pages[1:])
     for after, place in (("no payload", "pending"), ("pending", "same"), ("same", None)):
-        page = compare_page(session, known.id, Totals(), after=after, batch_id=None)
+        page = compare_page(session, comparison, Totals(), after=after)
         assert page == (place, int(place is not None), [])
 
 
@@ -147,10 +149,12 @@ def test_a_batch_has_the_accounts_of_its_lines_in_their_order(
         (1, 2, []),
         (3, 4, []),
         (4, 6, [back]),
-        (6, None, []),
+        (6, 7, []),
+        (8, None, []),
     )
+    comparison, _ = start_comparison(session, known, batch_id)
     for after, place, found in steps:
-        page = compare_page(session, known.id, Totals(), after=after, batch_id=batch_id)
+        page = compare_page(session, comparison, Totals(), after=after)
         assert page == (place, int(place is not None), found)
 
 

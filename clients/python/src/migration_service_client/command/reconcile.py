@@ -29,12 +29,18 @@ from migration_service_client.requests import as_sent
     metavar="FILE.csv",
     help="Also write the external and the new number of every created account.",
 )
+@click.option(
+    "--full",
+    is_flag=True,
+    help="Compare all accounts. Otherwise those of which nothing has changed count as the last time.",
+)
 @json_option
 @online(patience=60)
 def reconcile(
     *,
     target: str,
     batch: str | None,
+    full: bool,
     created_only: bool,
     id_map: Path | None,
     as_json: bool,
@@ -57,7 +63,7 @@ def reconcile(
     if run is not None and batch is None:
         say(f"{target} was sent in single requests: this compares all accounts of {supplier}.", err=True)
     with service.client() as client:
-        found = client.reconcile_import_supplier(supplier, batch=batch)
+        found = client.reconcile_import_supplier(supplier, batch=batch, full=full)
         if id_map is not None:
             with replacing(id_map) as out:
                 out.writelines(it + b"\n" for it in client.iterate(as_sent(get_id_map(supplier))))

@@ -119,7 +119,8 @@ def reconcile(code: str) -> str:
         running = comparisons.find_kept(session, supplier.id, wanted, ended=False)
         is_small = count_states(session, [supplier.id])[supplier.id][ImportState.IMPORTED] <= LARGE
         if running is None and (is_small or "compare" in request.args):
-            running, _is_new = comparisons.start_comparison(session, supplier, wanted)
+            is_full = request.args.get("compare") == "full"
+            running, _is_new = comparisons.start_comparison(session, supplier, wanted, is_full=is_full)
         running_id = running.id if running else None
     if running_id is not None:
         comparisons.wait_for_comparison(sessions, running_id, seconds=_SECONDS)
