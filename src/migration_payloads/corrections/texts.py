@@ -33,12 +33,12 @@ _NO_BREAK_HYPHEN = "\u2011"
 def visible_characters(place: Place) -> Steps:
     """Take out what cannot be seen, and spaces around the text. A line feed or a tab becomes a space.
 
-    It is a guess if a character may have been a letter in another encoding, or is a small or raised form, and
-    likely if it is a dash for a hyphen.
+    A letter that was read as several becomes the one that it is. It is a guess if a character may have been a
+    letter in another encoding, or is a small or raised form, and likely if it is a dash for a hyphen.
     """
     if not isinstance(place.value, str) or len(place.value) > _LONGEST:
         return []
-    text = place.value.replace("\0", "")
+    text = mend_encoding(place.value.replace("\0", ""))
     sure = Confidence.GUESS if any("\x80" <= it < "\xa0" for it in text) else Confidence.CERTAIN
     if isinstance(place.field, EmailAddress | PhoneNumber):
         text = without_hidden(text)

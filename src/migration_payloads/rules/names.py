@@ -5,7 +5,12 @@ from collections.abc import Iterator
 
 from migration_payloads.rules.account import CheckedAccount, Item, Path
 from migration_payloads.rules.rule import Fault, Severity, rule
-from migration_payloads.schemas.identifiers import find_hidden, find_invisible, mend_encoding
+from migration_payloads.schemas.identifiers import (
+    READ_AS_SEVERAL,
+    find_hidden,
+    find_invisible,
+    mend_encoding,
+)
 
 _OF_CUSTOMER = ("given_name", "family_name")
 _OF_CONTACT = ("email", "mobile", "landline")
@@ -47,7 +52,7 @@ def invisible_characters(account: CheckedAccount) -> Iterator[Fault]:
 def wrong_encoding(account: CheckedAccount) -> Iterator[Fault]:
     """A name, an address or another text was read in the wrong encoding: letters are changed or lost.
 
-    An e-mail address and the texts of a transaction count.
+    An e-mail address, the texts of a transaction and the path of a document count.
     """
     for item, path, fields in _texts(account):
         for field in fields:
@@ -82,6 +87,11 @@ def _other_texts(account: CheckedAccount) -> Iterator[tuple[Path, Item, str]]:
         for field in _OF_TRANSACTION:
             if field in transaction:
                 yield path, transaction, field
+    for i, statement in enumerate(account.statements):
+        yield ("statements", i), statement, "statement_path"
+    for path, agreement, _ in account.agreements:
+        if params := agreement.get("params"):
+            yield (*path, "params"), params, "historical_contract_pdf_path"
 
 
 def find_wrong_encoding(text: str) -> str | None:
@@ -89,5 +99,5 @@ def find_wrong_encoding(text: str) -> str | None:
     if text.isascii():
         return None
     if mend_encoding(text) != text:
-        return "This has a letter that was read as several: read the file as UTF-8."
+        return READ_AS_SEVERAL
     return _LOST if "\ufffd" in text else None

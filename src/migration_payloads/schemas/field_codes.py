@@ -8,7 +8,8 @@ FIELD_CODES = {
     "invalid": ("A value has the wrong type, for example a number instead of a text.", "Read the detail."),
     "invalid_choice": ("A value is not one of the allowed words.", "Use one of the words in the detail."),
     "invalid_characters": (
-        "A text has U+0000 or other control characters, or an identifier has lost a letter (U+FFFD).",
+        "A text has U+0000 or other control characters, or an identifier has a letter that is lost (U+FFFD) "
+        "or was read as several.",
         "Remove them, and read the file in its own encoding.",
     ),
     "max_length": ("A text is too long.", "Shorten it to the length in the detail."),

@@ -27,6 +27,9 @@ _READ_AS_SEVERAL = re.compile(
 )
 
 
+#: What to do about it.
+READ_AS_SEVERAL = "This has a letter that was read as several: read the file as UTF-8."
+
 #: Replaces each dash that looks like a hyphen, or nearly, by one.
 DASHES = str.maketrans(dict.fromkeys("\u02d7\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u2212", "-"))
 
@@ -38,6 +41,8 @@ def identifier_fault(text: str) -> Message | None:
     """
     if text.isascii():
         return name_fault(text)
+    if mend_encoding(text) != text:
+        return Message(READ_AS_SEVERAL, "invalid_characters")
     for character in text:
         if ord(character) in DASHES:
             detail = f"This has {_name(character)}, which looks like a hyphen: send '-' instead."

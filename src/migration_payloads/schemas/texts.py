@@ -10,7 +10,7 @@ from marshmallow import ValidationError, fields, missing
 from marshmallow.validate import Email as EmailForm
 
 from migration_payloads.schemas.coded import Coded, CodedLength, CodedOneOf, Messages
-from migration_payloads.schemas.identifiers import MAX_IDENTIFIER, identifier_fault, without_hidden
+from migration_payloads.schemas.identifiers import DASHES, MAX_IDENTIFIER, identifier_fault, without_hidden
 from migration_payloads.schemas.messages import Message
 
 
@@ -202,7 +202,7 @@ class EmailAddress(Text):
         except (ValidationError, UnicodeError) as error:
             raise self.make_error("form") from error
         visible = without_hidden(text)  # a rule warns about these characters
-        if not text.isascii() and unicodedata.normalize("NFKC", visible) != visible:
+        if not text.isascii() and unicodedata.normalize("NFKC", visible).translate(DASHES) != visible:
             raise self.make_error("compatibility")
         return text
 
