@@ -100,7 +100,7 @@ def balancer(folder: Path, ports: tuple[int, int]) -> "Iterator[tuple[int, Path]
         process.wait(10)
 
 
-def _serving(control: Path) -> list[str]:
+def serving(control: Path) -> list[str]:
     """Return the names of the servers to which HAProxy sends requests."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(control))
@@ -126,13 +126,13 @@ def test_a_rolling_restart_behind_the_documented_balancer_fails_no_request(
         wait_until(control.exists, "HAProxy")
         with Clients(entry, supplier) as clients:
             for server, socket in zip(servers, sockets, strict=True):
-                wait_until(lambda: len(_serving(control)) == 2, "both servers are in the balancer")
+                wait_until(lambda: len(serving(control)) == 2, "both servers are in the balancer")
                 clients.wait_for(50)
                 server.terminate()
                 server.wait(60)
                 clients.wait_for(50)
                 stack.enter_context(web_server(migrated, socket, processes=1))
-            wait_until(lambda: len(_serving(control)) == 2, "both servers are in the balancer")
+            wait_until(lambda: len(serving(control)) == 2, "both servers are in the balancer")
             clients.wait_for(50)
     shutil.rmtree(folder)
     assert set(clients.answers) == {"200", "201"}, clients.answers

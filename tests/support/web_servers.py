@@ -32,10 +32,12 @@ def web_server(
     processes: int = 2,
     threads: int = 20,
     log: Path = Path(os.devnull),
+    root: Path = ROOT,
+    python: str = sys.executable,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a web server on a port or a Unix socket until it is stopped. It has no balancer to leave first.
 
-    `variables` are further ones of its environment.
+    `variables` are further ones of its environment. Another version has its own `root` and `python`.
     """
     environment = os.environ | {
         "DATABASE_URL": settings.database_url,
@@ -45,12 +47,12 @@ def web_server(
         "MIGRATION_SERVICE_LEAVE_SECONDS": "0",
     }
     command = ending_with_us(
-        *(sys.executable, "-m", "migration_service.web_server"),
+        *(python, "-m", "migration_service.web_server"),
         *("--bind", f"unix:{bind}" if isinstance(bind, Path) else f"{LOOPBACK}:{bind}"),
         *("--processes", str(processes), "--threads", str(threads)),
     )
     with log.open("ab") as errors:
-        server = subprocess.Popen(command, cwd=ROOT, env=environment | dict(variables), stderr=errors)
+        server = subprocess.Popen(command, cwd=root, env=environment | dict(variables), stderr=errors)
     try:
         wait_until(bind.exists if isinstance(bind, Path) else lambda: is_answered(bind), "the web server")
         if isinstance(bind, Path) and NGINX and os.getuid() == 0:

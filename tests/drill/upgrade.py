@@ -1,0 +1,213 @@
+"""`python -m drill.upgrade`: an upgrade from an earlier version under load. It exits 1 if a request failed.
+
+The earlier version is a copy, with an environment of its own if its packages are others. Two hosts, each with
+a web server behind nginx and a worker, are replaced one after the other behind the documented HAProxy:
+workers first, as the pages say, and web servers first. Clients migrate accounts and a batch meanwhile.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import click
+import msgspec
+
+from drill.load import Load
+from drill.scene import IN_PROGRESS, SUPPLIER, Service
+from e2e.test_balancer import balancer, serving
+from migration_service.config import Settings
+from migration_service.connections import make_redis
+from migration_service_local.samples import generate_accounts
+from migration_service_local.servers.ports import LOOPBACK
+from support.servers import EmbeddedServers, ending_with_us, temporary_folder, wait_until
+from support.web_servers import ROOT, nginx, web_server
+
+_VERSIONS = "src/migration_service/alembic/versions"
+_ORDERS = (("worker", "web"), ("web", "worker"))
+_LINES = 2_000
+_QUEUES = "interactive,batch,vendors,deliveries,maintenance"
+#: Accounts that are created between two steps.
+_BETWEEN = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """The code of a version, with its environment."""
+
+    name: str
+    folder: Path
+    python: str
+
+    @property
+    def path(self) -> str:
+        """Return its PYTHONPATH, which comes before what is installed."""
+        return f"{self.folder / 'src'}:{self.folder}"
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stderr.strip())
+    return done.stdout.strip()
+
+
+def _last_version() -> str:
+    return next(iter(_git("tag", "--sort=-creatordate").splitlines()), "HEAD~1")
+
+
+def _require_path(revision: str) -> None:
+    """Exit if no revision leads from the tables of `revision` to those of this version."""
+    files = _git("ls-tree", "-r", "--name-only", revision, f"{_VERSIONS}/").splitlines()
+    changed = [
+        Path(file).name
+        for file in files
+        if not (ROOT / file).exists()
+        or _git("show", f"{revision}:{file}") != (ROOT / file).read_text().strip()
+    ]
+    if changed or not files:
+        what = ", ".join(changed) or "all files"
+        sys.exit(f"No revision leads from the tables of {revision} to those of this version: {what} changed.")
+
+
+def _check_out(revision: str) -> Version:
+    commit = _git("rev-parse", "--short", f"{revision}^{{commit}}")
+    folder = ROOT / ".make" / "upgrade" / commit
+    if not (folder / "src").exists():
+        folder.mkdir(parents=True)
+        archive = subprocess.run(["git", "archive", commit], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+        subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
+    lock = "requirements-local.lock"
+    if (folder / lock).read_bytes() == (ROOT / lock).read_bytes():
+        return Version(commit, folder, sys.executable)
+    subprocess.run([sys.executable, "tools/environment.py", lock], cwd=folder, check=True)
+    return Version(commit, folder, str(folder / ".venv/bin/python"))
+
+
+def _has_created(load: Load, number: int) -> bool:
+    return len(load.journal.created()) >= number
+
+
+@contextmanager
+def _worker(
+    version: Version, settings: Settings, folder: Path, *, beat: bool
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a worker of all queues, with beat if wanted, until it is told to end. It is ready first."""
+    folder.mkdir()
+    environment = os.environ | {
+        "DATABASE_URL": settings.database_url,
+        "REDIS_URL": settings.redis_url,
+        "MIGRATION_SERVICE_SECRET_KEY": settings.secret_key,
+        "MIGRATION_SERVICE_HOME": str(folder),
+        "MIGRATION_SERVICE_HEARTBEAT_FILE": str(folder / "heartbeat"),
+        "PYTHONPATH": version.path,
+    }
+    command = ("celery", "--quiet", "-A", "celery_worker", "worker", "-c", "2", "-Q", _QUEUES)
+    options = ("-n", f"{folder.name}@%h", *(("-B", "-s", "schedule") if beat else ()))
+    arguments = ending_with_us(version.python, "-m", *command, *options)
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(arguments, cwd=folder, env=environment, stdout=log, stderr=log)
+    try:
+        wait_until((folder / "heartbeat").exists, f"the worker {folder.name}")
+        yield process
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+class Hosts(Service):
+    """Two hosts with a web server and a worker each, which are replaced one after the other."""
+
+    def __init__(self, stack: ExitStack, servers: EmbeddedServers, folder: Path, old: Version) -> None:
+        self._stack, self._folder = stack, folder
+        self._settings = Settings(
+            home=folder,
+            database_url=servers.database_url,
+            redis_url=servers.redis_url,
+            secret_key=servers.home.secret("secret_key"),
+        )
+        self.database_url = servers.database_url
+        self.redis = stack.enter_context(make_redis(servers.redis_url))
+        self._sockets = folder / "one.sock", folder / "two.sock"
+        self._processes = {
+            (kind, host): self._start(kind, host, old) for kind in ("worker", "web") for host in (0, 1)
+        }
+        proxies = tuple(stack.enter_context(nginx(it)) for it in self._sockets)
+        entry, self._control = stack.enter_context(balancer(folder, (proxies[0], proxies[1])))
+        wait_until(self._control.exists, "HAProxy")
+        wait_until(self._is_complete, "both web servers serve")
+        self.prepare(f"http://{LOOPBACK}:{entry}", servers.owner_url, None)
+
+    def replace(self, kind: str, version: Version, load: Load) -> None:
+        """Replace the web servers or the workers, while accounts are created before, between and after."""
+        for host in (0, 1):
+            wait_until(self._is_complete, "both web servers serve")
+            wanted = len(load.journal.created()) + _BETWEEN
+            wait_until(partial(_has_created, load, wanted), "further accounts", 120)
+            process = self._processes[kind, host]
+            process.terminate()
+            process.wait(90)
+            self._processes[kind, host] = self._start(kind, host, version)
+
+    def _is_complete(self) -> bool:
+        return len(serving(self._control)) == 2
+
+    def _start(self, kind: str, host: int, version: Version) -> "subprocess.Popen[bytes]":
+        if kind == "worker":
+            folder = self._folder / f"worker-{host}-{version.name}"
+            return self._stack.enter_context(_worker(version, self._settings, folder, beat=host == 0))
+        leaving = {"MIGRATION_SERVICE_LEAVE_SECONDS": "5", "PYTHONPATH": version.path}
+        program = web_server(
+            self._settings, self._sockets[host], leaving, root=version.folder, python=version.python
+        )
+        return self._stack.enter_context(program)
+
+
+def _run(order: tuple[str, str], old: Version, new: Version) -> bool:
+    folder, began = temporary_folder(), time.monotonic()
+    with ExitStack() as stack:
+        servers = stack.enter_context(EmbeddedServers(durable=True))
+        servers.upgrade()  # the same tables: `_require_path`
+        hosts = Hosts(stack, servers, folder, old)
+        lines = b"\n".join(map(msgspec.json.encode, generate_accounts(_LINES, supplier=SUPPLIER, seed=7)))
+        batch = hosts.start_batch(lines)
+        with Load(hosts) as load:
+            for kind in order:
+                hosts.replace(kind, new, load)
+        wait_until(lambda: not hosts.query(IN_PROGRESS)[0][0], "nothing is in progress")
+        state = "SELECT state FROM batch WHERE id = %s"
+        wait_until(lambda: hosts.query(state, batch)[0][0] == "COMPLETED", "the batch is complete", 300)
+        kept = dict(hosts.query("SELECT external_account_number, service_account_number FROM account"))
+        created, journal = load.journal.created(), load.journal
+    shutil.rmtree(folder)
+    wrong = [it.number for it in created if kept.pop(it.number, None) != it.service_account_number]
+    failed = {it: n for it, n in journal.statuses.items() if it in ("no answer", "429") or it.startswith("5")}
+    total = journal.statuses.total()
+    click.echo(
+        f"{order[0]} first: {time.monotonic() - began:.0f} s, {total} requests, {failed or 'none'} failed; "
+        f"{len(created)} accounts, {len(wrong)} lost or with another number; a batch of {_LINES} lines"
+    )
+    for surprise in [*journal.surprises, *wrong]:
+        click.echo(f"  {surprise}")
+    return not (failed or wrong or journal.surprises)
+
+
+@click.command()
+@click.option("--from", "revision", default=_last_version, help="The newest tag, or else HEAD~1.")
+def main(revision: str) -> None:
+    """Upgrade from an earlier version to this one, workers first and web servers first."""
+    _require_path(revision)
+    old, new = _check_out(revision), Version("new", ROOT, sys.executable)
+    click.echo(f"From {old.name} to the code in {ROOT}")
+    fine = [_run(order, old, new) for order in _ORDERS]
+    sys.exit(0 if all(fine) else 1)
+
+
+if __name__ == "__main__":
+    main()
