@@ -224,6 +224,29 @@ def failed_during(host: Host, act: str) -> tuple[int, int]:
     return sent, failed
 
 
+def try_runbooks(host: Host) -> None:
+    """Run what the runbooks say for hosts: as root, as `postgres`, and with the role of the service."""
+    page = (ROOT / "docs/operators/runbooks.md").read_text()
+    table = page.partition("\n## ")[0].splitlines()
+    rows = [line.split(" | ")[1] for line in table if line.startswith("| ")]
+    commands = [command for cell in rows for command in re.findall("`([^`]+)`", cell)]
+    commands += re.findall("`(sudo -u postgres psql [^`]+)`", page)
+    commands += re.findall(r'^psql "\$DATABASE_URL".*', page, re.MULTILINE)
+    another = "(SELECT max(pid) FROM pg_stat_activity WHERE usename = 'migration_service')"
+    for command in commands:
+        say(f"runbooks: {command}")
+        exact = (
+            command.replace("UNIT", "migration-service-beat")
+            .replace("QUEUE", "batch")
+            .replace("PID", another)
+        )
+        # 3 says that a unit is not running, as the backup between two nights.
+        host.run(f"DATABASE_URL=$(cat /etc/migration-service/secrets/DATABASE_URL)\n{exact} || [ $? -eq 3 ]")
+    if len(commands) < 12:
+        raise CheckError("The runbooks have fewer commands than they had.")
+    host.wait("migration-service doctor", 60)
+
+
 def check(host: Host) -> None:
     """Install, use, upgrade, back up and restore. Raise CheckError if something is not as the pages say."""
     archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, capture_output=True, check=True).stdout
@@ -249,6 +272,7 @@ def check(host: Host) -> None:
         raise CheckError("`systemctl stop` returns before everything has ended.")
     host.run("systemctl start migration-service.target")
     host.wait(_ASK, 60)
+    try_runbooks(host)
     carry_out(host, "backup.md")
     host.wait("sudo -u postgres psql -XAtqc 'SELECT NOT pg_is_in_recovery()' | grep -q t", 60)
     host.run("systemctl start migration-service.target")
