@@ -31,10 +31,13 @@ from support.web_servers import ROOT, nginx, web_server
 
 _VERSIONS = "src/migration_service/alembic/versions"
 _ORDERS = (("worker", "web"), ("web", "worker"))
-_LINES = 2_000
+_LINES = 1_000
+#: Seconds that a part may take to start, on a busy machine.
+_LONGEST = 300
 _QUEUES = "interactive,batch,vendors,deliveries,maintenance"
 #: Accounts that are created between two steps.
 _BETWEEN = 25
+_SUPPLIERS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ def _worker(
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(arguments, cwd=folder, env=environment, stdout=log, stderr=log)
     try:
-        wait_until((folder / "heartbeat").exists, f"the worker {folder.name}")
+        wait_until((folder / "heartbeat").exists, f"the worker {folder.name}", _LONGEST)
         yield process
     finally:
         process.terminate()
@@ -141,15 +144,15 @@ class Hosts(Service):
         proxies = tuple(stack.enter_context(nginx(it)) for it in self._sockets)
         entry, self._control = stack.enter_context(balancer(folder, (proxies[0], proxies[1])))
         wait_until(self._control.exists, "HAProxy")
-        wait_until(self._is_complete, "both web servers serve")
+        wait_until(self._is_complete, "both web servers serve", _LONGEST)
         self.prepare(f"http://{LOOPBACK}:{entry}", servers.owner_url, None)
 
     def replace(self, kind: str, version: Version, load: Load) -> None:
         """Replace the web servers or the workers, while accounts are created before, between and after."""
         for host in (0, 1):
-            wait_until(self._is_complete, "both web servers serve")
+            wait_until(self._is_complete, "both web servers serve", _LONGEST)
             wanted = len(load.journal.created()) + _BETWEEN
-            wait_until(partial(_has_created, load, wanted), "further accounts", 120)
+            wait_until(partial(_has_created, load, wanted), "further accounts", _LONGEST)
             process = self._processes[kind, host]
             process.terminate()
             process.wait(90)
@@ -177,12 +180,12 @@ def _run(order: tuple[str, str], old: Version, new: Version) -> bool:
         hosts = Hosts(stack, servers, folder, old)
         lines = b"\n".join(map(msgspec.json.encode, generate_accounts(_LINES, supplier=SUPPLIER, seed=7)))
         batch = hosts.start_batch(lines)
-        with Load(hosts) as load:
+        with Load(hosts, suppliers=_SUPPLIERS) as load:
             for kind in order:
                 hosts.replace(kind, new, load)
-        wait_until(lambda: not hosts.query(IN_PROGRESS)[0][0], "nothing is in progress")
+        wait_until(lambda: not hosts.query(IN_PROGRESS)[0][0], "nothing is in progress", _LONGEST)
         state = "SELECT state FROM batch WHERE id = %s"
-        wait_until(lambda: hosts.query(state, batch)[0][0] == "COMPLETED", "the batch is complete", 300)
+        wait_until(lambda: hosts.query(state, batch)[0][0] == "COMPLETED", "the batch is complete", _LONGEST)
         kept = dict(hosts.query("SELECT external_account_number, service_account_number FROM account"))
         created, journal = load.journal.created(), load.journal
     shutil.rmtree(folder)
