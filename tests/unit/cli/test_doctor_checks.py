@@ -14,8 +14,8 @@ from migration_service.config import Settings
 from migration_service.db.revisions import newest_revision, upgrade
 from migration_service.doctor.diagnosis import ServiceParts
 from migration_service.doctor.examination import check_disks, check_redis, check_revisions
-from migration_service.doctor.work_checks import check_batches, check_slots, check_suppliers
-from migration_service.models import Batch, BatchChunk, ImportSupplier, ServiceLimit
+from migration_service.doctor.work_checks import check_batches, check_messages, check_slots, check_suppliers
+from migration_service.models import AlertEmail, Batch, BatchChunk, ImportSupplier, ServiceLimit
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
@@ -134,3 +134,20 @@ def test_disks_that_are_nearly_full_or_full_are_lines(
     assert verdicts(free=11) == {"disk data": "ok", "disk uploads": "ok"}
     assert verdicts(free=9) == {"disk data": "warning", "disk uploads": "warning"}
     assert verdicts(free=4) == {"disk data": "wrong", "disk uploads": "wrong"}
+
+
+def test_messages_that_wait_for_the_mail_server_are_counted_with_the_reason(
+    parts: ServiceParts, supplier: SupplierClient
+) -> None:
+    (found,) = check_messages(parts)
+    assert found.verdict == "ok"
+    with supplier.Session.begin() as session:
+        for number in range(2):
+            old = {"created_at": func.now() - text("interval '10 minutes'"), "error": "451 try later"}
+            session.add(
+                AlertEmail(event=str(number), recipient="lead@a.example", subject="s", body="b", **old)
+            )
+    (found,) = check_messages(parts)
+    assert found.verdict == "warning"
+    assert "2 messages wait for the mail server, the oldest for 60" in found.seen
+    assert found.seen.endswith("451 try later")
