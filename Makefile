@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error No Python 3.11 or newer was found among: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test coverage night bench chaos bench-tools bench-lock site-lock supply-lock sbom audit client drill failover-drill failover-lock compose-check install-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
+.PHONY: run test coverage night bench chaos bench-tools bench-lock site-lock supply-lock sbom audit client drill upgrade-drill failover-drill failover-lock compose-check install-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 # If this is set, as in many containers, each of the many processes compiles all modules again.
@@ -50,6 +50,11 @@ night: environment-dev
 # Runs it on services with a known bug each, all of which it has to find: make drill ARGS=--inject
 drill: environment-dev
 	PYTHONPATH=tests $(BIN)/python -m drill $(ARGS)
+
+# Replaces the last version by this one under load, host by host: make upgrade-drill ARGS="--from v0.2.0". It needs nginx
+# and HAProxy.
+upgrade-drill: environment-dev
+	PYTHONPATH=tests $(BIN)/python -m drill.upgrade $(ARGS)
 
 # Lets servers, hosts and networks fail under a service on several hosts. It needs root, Linux, and Debian's etcd-server,
 # haproxy, ethtool and libfaketime. What docs/contributors/reliability.md publishes:

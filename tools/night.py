@@ -31,6 +31,7 @@ def steps_of(seed: int) -> dict[str, tuple[str, ...]]:
     return {
         "coverage": ("make", "coverage", f"ARGS=--randomly-seed={seed}"),
         "drill": ("make", "drill", f"ARGS=--seed {seed}"),
+        "upgrade-drill": ("make", "upgrade-drill"),
         "install-check": ("make", "install-check"),
         "failover-drill": ("make", "failover-drill", "ARGS=--short"),
         "client": (
