@@ -123,6 +123,8 @@ def _tls_options(settings: Settings) -> dict[str, str]:
 def _transport_options(settings: Settings, sentinels: Sentinels | None) -> dict[str, Any]:
     options: dict[str, Any] = {
         "unacked_key": UNACKED_KEY,
+        # No message has a priority. With the usual four, a worker would wait for four lists of each queue.
+        "priority_steps": [0],
         "visibility_timeout": settings.broker_visibility_timeout,
         # Without these an unacknowledged message is redelivered up to 100 seconds late.
         "unacked_restore_interval": 5,
