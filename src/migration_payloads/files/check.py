@@ -222,10 +222,7 @@ def _hash(value: bytes) -> bytes:
 
 
 def _summarise(
-    block: list[_Checked],
-    totals: FileTotals,
-    seen: dict[bytes, bytes],
-    repeated: list[_Repeated] | None,
+    block: list[_Checked], totals: FileTotals, seen: dict[bytes, bytes], repeated: list[_Repeated] | None
 ) -> Summary:
     """Return the findings of a block.
 

@@ -9,12 +9,7 @@ from typing import IO, Any
 
 import msgspec
 
-from migration_payloads.errors import (
-    BatchCompressionError,
-    BatchFileError,
-    BatchFileTooLargeError,
-    BatchTooManyLinesError,
-)
+from migration_payloads import errors
 from migration_payloads.schemas.json import without_marks
 
 _READ = 1 << 16
@@ -72,7 +67,7 @@ def read_lines(blocks: Iterable[bytes], limits: FileLimits) -> Iterator[Line]:
             while (rest := read(_READ)) and not rest.endswith(b"\n"):
                 pass
         if number > limits.lines:
-            raise BatchTooManyLinesError(
+            raise errors.BatchTooManyLinesError(
                 f"The file has more than {limits.lines:,} lines. Split it into several batches."
             )
         text = without_marks(text)
@@ -113,12 +108,12 @@ def _decompress_within(blocks: Iterable[bytes], limits: FileLimits) -> Iterator[
     for block in _decompress(counted()):
         unpacked += len(block)
         if unpacked > limits.total:
-            raise BatchFileTooLargeError(
+            raise errors.BatchFileTooLargeError(
                 f"The file has more than {limits.total:,} bytes after decompression. "
                 "Split it into several batches."
             )
         if unpacked > max(RATIO_FREE, limits.ratio * sent):
-            raise BatchCompressionError(
+            raise errors.BatchCompressionError(
                 f"The gzip data holds more than {limits.ratio:,} bytes for each byte that was sent. "
                 "Send the file uncompressed, or with a lower level of compression."
             )
@@ -153,6 +148,6 @@ def _gunzip(data: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
         while not member.eof and (piece := member.decompress(b"", _READ)):
             yield piece
     except zlib.error as error:
-        raise BatchFileError(f"The gzip data is corrupt: {error}.") from error
+        raise errors.BatchFileError(f"The gzip data is corrupt: {error}.") from error
     if not member.eof:
-        raise BatchFileError("The gzip data is incomplete.")
+        raise errors.BatchFileError("The gzip data is incomplete.")

@@ -7,13 +7,7 @@ from flask import Response, jsonify, url_for
 from sqlalchemy.orm import Session
 
 from migration_service import errors
-from migration_service.blueprints.batch_upload import (
-    BODY,
-    find_order_errors,
-    read_order,
-    read_threshold_arguments,
-    take_in,
-)
+from migration_service.blueprints import batch_upload
 from migration_service.blueprints.description.error_catalogue import require_known_code
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import document_parameters, query_arguments
@@ -41,13 +35,8 @@ from migration_service.schemas.error_threshold import ErrorThresholdArgumentsSch
 from migration_service.services.batches import control as batches
 from migration_service.services.batches import retry
 from migration_service.services.batches.error_thresholds import NO_THRESHOLD, set_threshold
+from migration_service.services.batches.results import line_results
 from migration_service.services.batches.results import listing as results
-from migration_service.services.batches.results.line_results import (
-    ResultFilter,
-    count_left_out,
-    stream_failed_lines,
-    stream_results,
-)
 from migration_service.states import LineStatus, StagingResult
 from migration_service.tasks.batches import feed_batches
 
@@ -75,13 +64,13 @@ _LINE_CSV = (
 
 
 @blueprint.post("/", endpoint="start_batch")
-@blueprint.doc(requestBody=BODY)
+@blueprint.doc(requestBody=batch_upload.BODY)
 @document_parameters(blueprint, KEY)
 @query_arguments(
     blueprint,
     BatchArgumentsSchema(),
     hints={"dry_run": "For a dry run of a batch, use mode=dry-run."},
-    find_errors=find_order_errors,
+    find_errors=batch_upload.find_order_errors,
 )
 @blueprint.response(202, BatchProgressAnswerSchema, example=_PROGRESS)
 @answers_errors(
@@ -109,11 +98,11 @@ def start(arguments: dict[str, Any]) -> Any:
     The file is stored only if all of it arrives, and is then processed. Each line has its own result, and an
     error in one line does not delay the others.
     """
-    order = read_order(arguments)
+    order = batch_upload.read_order(arguments)
     with resources().Session.begin() as session:
         supplier = supplier_in_body(session, arguments)
     # No connection is held while the body arrives.
-    batch_id = take_in(supplier, order, lambda batch_id: begin_answer(202, _location(batch_id)))
+    batch_id = batch_upload.take_in(supplier, order, lambda batch_id: begin_answer(202, _location(batch_id)))
     _feed()
     return jsonify(_progress(str(batch_id))), 202, {"Location": _location(batch_id)}
 
@@ -174,7 +163,7 @@ def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
     wanted = _filter(arguments, status=status, staging_result=staged)
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
-    return stream_lines(lambda kind: stream_results(resources().Session, batch.id, kind, wanted))
+    return stream_lines(lambda kind: line_results.stream_results(resources().Session, batch.id, kind, wanted))
 
 
 @blueprint.get("/<batch_id>/failed-lines/")
@@ -192,8 +181,8 @@ def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
     wanted = _filter(arguments)
     with resources().Session.begin() as session:
         batch = batches.get_batch_with_lines(session, batch_id, organisation_id=caller().organisation_id)
-        left_out = count_left_out(session, batch.id, wanted)
-    pieces = stream_failed_lines(resources().Session, batch.id, wanted)
+        left_out = line_results.count_left_out(session, batch.id, wanted)
+    pieces = line_results.stream_failed_lines(resources().Session, batch.id, wanted)
     response = stream(pieces, "application/x-ndjson; charset=utf-8")
     response.headers["X-Lines-Left-Out"] = str(left_out)
     return response
@@ -255,7 +244,7 @@ def change_error_threshold(arguments: dict[str, Any], batch_id: str) -> Response
     The batch may be running. The new threshold replaces all parts of the old one, and is checked before more
     lines are started. Errors that were counted before still count.
     """
-    threshold = read_threshold_arguments(arguments) or NO_THRESHOLD
+    threshold = batch_upload.read_threshold_arguments(arguments) or NO_THRESHOLD
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
         set_threshold(session, batch, threshold)
@@ -295,10 +284,10 @@ def retry_failed(arguments: dict[str, Any], batch_id: str) -> Response:
     return answer
 
 
-def _filter(arguments: dict[str, Any], **others: Any) -> ResultFilter:
+def _filter(arguments: dict[str, Any], **others: Any) -> line_results.ResultFilter:
     """Return the filter in a query string. Raise RequestFailedValidationError if its code is unknown."""
     require_known_code(arguments.get("code"))
-    return ResultFilter(code=arguments.get("code"), path=arguments.get("path"), **others)
+    return line_results.ResultFilter(code=arguments.get("code"), path=arguments.get("path"), **others)
 
 
 def _location(batch_id: UUID) -> str:

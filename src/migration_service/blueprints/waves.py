@@ -18,12 +18,7 @@ from migration_service.blueprints.requests.names import supplier_in_body, tellin
 from migration_service.blueprints.requests.places import begin_answer, while_client_waits
 from migration_service.blueprints.requests.resources import resources
 from migration_service.models import Wave, WavePlan
-from migration_service.schemas.waves import (
-    WaveDecisionBodySchema,
-    WavePlanAnswerSchema,
-    WavePlanBodySchema,
-    WavePlanListArgumentsSchema,
-)
+from migration_service.schemas import waves
 from migration_service.services.batches import clock
 from migration_service.services.batches.intake.quotas import BatchQuotas
 from migration_service.services.waves import acts
@@ -39,7 +34,7 @@ blueprint = make_blueprint(
     "Migrate pending accounts in waves, each with a window, an error threshold and a decision after it.",
 )
 
-_PLAN = WavePlanAnswerSchema.example(finished_at=None, undo_id=None)
+_PLAN = waves.WavePlanAnswerSchema.example(finished_at=None, undo_id=None)
 _WAVE_ERRORS = (
     errors.RequestFailedValidationError,
     errors.WavePlanNotFoundError,
@@ -50,7 +45,7 @@ _WAVE_ERRORS = (
 
 @blueprint.post("/", endpoint="plan_waves")
 @idempotent(blueprint)
-@blueprint.response(201, WavePlanAnswerSchema, example=_PLAN, headers=refer("Location"))
+@blueprint.response(201, waves.WavePlanAnswerSchema, example=_PLAN, headers=refer("Location"))
 @answers_errors(
     blueprint,
     errors.RequestFailedValidationError,
@@ -65,7 +60,7 @@ _WAVE_ERRORS = (
     errors.BatchStorageQuotaError,
     errors.ParseError,
 )
-@json_body(blueprint, WavePlanBodySchema(), example_of(WavePlanBodySchema))
+@json_body(blueprint, waves.WavePlanBodySchema(), example_of(waves.WavePlanBodySchema))
 @while_client_waits
 def plan(body: dict[str, Any]) -> Any:
     """Plan the waves of a supplier
@@ -81,7 +76,7 @@ def plan(body: dict[str, Any]) -> Any:
             order = read_plan(body, now=clock.read_clock(session), api_key_id=sender.api_key_id)
         supplier = supplier_in_body(session, body)
         made = plan_waves(session, supplier, order, quotas, on_accepted=_begin_answer)
-        answer = jsonify(WavePlanAnswerSchema().dump(report_plan(session, made)))
+        answer = jsonify(waves.WavePlanAnswerSchema().dump(report_plan(session, made)))
         answer.status_code = 201
         answer.headers["Location"] = _location(made.id)
         keep_with_effect(session, answer)
@@ -89,8 +84,8 @@ def plan(body: dict[str, Any]) -> Any:
 
 
 @blueprint.get("/", endpoint="list_plans")
-@query_arguments(blueprint, WavePlanListArgumentsSchema())
-@blueprint.response(200, WavePlanAnswerSchema(many=True), example=[_PLAN])
+@query_arguments(blueprint, waves.WavePlanListArgumentsSchema())
+@blueprint.response(200, waves.WavePlanAnswerSchema(many=True), example=[_PLAN])
 @answers_errors(blueprint, errors.RequestFailedValidationError)
 def list_all(arguments: dict[str, Any]) -> list[PlanReport]:
     """List the organisation's wave plans, newest first
@@ -103,7 +98,7 @@ def list_all(arguments: dict[str, Any]) -> list[PlanReport]:
 
 
 @blueprint.get("/<plan_id>/", endpoint="get_plan")
-@blueprint.response(200, WavePlanAnswerSchema, example=_PLAN)
+@blueprint.response(200, waves.WavePlanAnswerSchema, example=_PLAN)
 @answers_errors(blueprint, errors.WavePlanNotFoundError)
 def get(plan_id: str) -> PlanReport:
     """Get a wave plan and the progress of its waves
@@ -116,7 +111,7 @@ def get(plan_id: str) -> PlanReport:
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/start/", endpoint="start_wave")
-@blueprint.response(200, WavePlanAnswerSchema, example=_PLAN)
+@blueprint.response(200, waves.WavePlanAnswerSchema, example=_PLAN)
 @answers_errors(blueprint, *_WAVE_ERRORS, errors.WaveWindowClosedError)
 def start(plan_id: str, number: int) -> PlanReport:
     """Start a wave by hand
@@ -127,7 +122,7 @@ def start(plan_id: str, number: int) -> PlanReport:
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/pause/", endpoint="pause_wave")
-@blueprint.response(200, WavePlanAnswerSchema, example=_PLAN)
+@blueprint.response(200, waves.WavePlanAnswerSchema, example=_PLAN)
 @answers_errors(blueprint, *_WAVE_ERRORS)
 def pause(plan_id: str, number: int) -> PlanReport:
     """Pause a wave until it is resumed by hand
@@ -138,7 +133,7 @@ def pause(plan_id: str, number: int) -> PlanReport:
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/resume/", endpoint="resume_wave")
-@blueprint.response(200, WavePlanAnswerSchema, example=_PLAN)
+@blueprint.response(200, waves.WavePlanAnswerSchema, example=_PLAN)
 @answers_errors(blueprint, *_WAVE_ERRORS)
 def resume(plan_id: str, number: int) -> PlanReport:
     """Resume a paused wave
@@ -150,7 +145,7 @@ def resume(plan_id: str, number: int) -> PlanReport:
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/reconcile/", endpoint="reconcile_wave")
-@blueprint.response(200, WavePlanAnswerSchema, example=_PLAN)
+@blueprint.response(200, waves.WavePlanAnswerSchema, example=_PLAN)
 @answers_errors(blueprint, *_WAVE_ERRORS)
 def reconcile(plan_id: str, number: int) -> PlanReport:
     """Reconcile a wave again
@@ -161,9 +156,9 @@ def reconcile(plan_id: str, number: int) -> PlanReport:
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/approve/", endpoint="approve_wave")
-@blueprint.response(200, WavePlanAnswerSchema, example=_PLAN)
+@blueprint.response(200, waves.WavePlanAnswerSchema, example=_PLAN)
 @answers_errors(blueprint, *_WAVE_ERRORS, errors.ParseError)
-@json_body(blueprint, WaveDecisionBodySchema(), example_of(WaveDecisionBodySchema))
+@json_body(blueprint, waves.WaveDecisionBodySchema(), example_of(waves.WaveDecisionBodySchema))
 def approve(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     """Approve a reconciled wave, so that the next one can start
 
@@ -174,9 +169,9 @@ def approve(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/stop/", endpoint="stop_wave")
-@blueprint.response(200, WavePlanAnswerSchema, example=_PLAN)
+@blueprint.response(200, waves.WavePlanAnswerSchema, example=_PLAN)
 @answers_errors(blueprint, *_WAVE_ERRORS, errors.ParseError)
-@json_body(blueprint, WaveDecisionBodySchema(), example_of(WaveDecisionBodySchema))
+@json_body(blueprint, waves.WaveDecisionBodySchema(), example_of(waves.WaveDecisionBodySchema))
 def stop(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     """Stop a wave and every later one
 

@@ -8,17 +8,8 @@ from typing import Any
 import click
 
 from migration_payloads.schemas.json import encode_json
+from migration_service.cli import output
 from migration_service.cli.moments import Moment
-from migration_service.cli.output import (
-    escape_controls,
-    escape_json,
-    json_option,
-    pick,
-    show_json,
-    show_list,
-    show_record,
-    together,
-)
 from migration_service.cli.session import open_session, read_settings
 from migration_service.services.audit.chain import read_heads, verify_chain
 from migration_service.services.audit.entries import AuditAction, record
@@ -26,7 +17,7 @@ from migration_service.services.audit.trail import FIELDS, TrailFilter, read_tra
 from migration_service.states import AuditOutcome
 
 _moment = Moment(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ"], "2027-03-01 or 2027-03-01T06:00:00Z")
-_filtered = together(
+_filtered = output.together(
     click.option("--since", type=_moment, help="From this moment on (UTC)."),
     click.option("--until", type=_moment, help="Before this moment (UTC)."),
     click.option("--organisation", metavar="NAME", help="Only entries about this organisation."),
@@ -58,12 +49,12 @@ def audit() -> None:
     "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many entries at most."
 )
 @click.option("--cursor", metavar="TEXT", help="Continue after the page that printed this cursor.")
-@json_option
+@output.json_option
 def list_some(*, limit: int, cursor: str | None, as_json: bool, **filters: Any) -> None:
     """List what was done, newest first."""
     with open_session(read_settings()) as session:
         records, following = read_trail(session, _wanted(filters), limit=limit, cursor=cursor)
-    show_list(records, as_json, nothing="The audit has no such entries.")
+    output.show_list(records, as_json, nothing="The audit has no such entries.")
     if following:
         click.echo(f"There is more: --cursor '{following}'", err=True)
 
@@ -92,7 +83,7 @@ def export(kind: str, **filters: Any) -> None:
             if kind == "csv":
                 writer.writerow(_cell(value) for value in entry.values())
             else:
-                show_json(entry)
+                output.show_json(entry)
 
 
 @audit.command()
@@ -102,7 +93,7 @@ def export(kind: str, **filters: Any) -> None:
     help="A head that was kept outside of the database, or a file with a day and a head in each line, as "
     "that of MIGRATION_SERVICE_AUDIT_HEAD_FILE, which is taken without this option.",
 )
-@json_option
+@output.json_option
 def verify(head: str | None, as_json: bool) -> None:
     """Recompute the hashes of all days. The exit status is 1 if an entry was changed, added or removed.
 
@@ -116,11 +107,11 @@ def verify(head: str | None, as_json: bool) -> None:
     with open_session(settings) as session:
         found = verify_chain(session, read_heads(kept) if kept else ())
     result = {
-        **pick(found, "days", "entries", "removed_days", "head"),
+        **output.pick(found, "days", "entries", "removed_days", "head"),
         "gaps": found.gaps if as_json else "\n".join(found.gaps) or "none",
         "problems": found.problems if as_json else "\n".join(found.problems) or "none",
     }
-    show_record(result, as_json)
+    output.show_record(result, as_json)
     if found.problems:
         sys.exit(1)
 
@@ -149,7 +140,7 @@ def _cell(value: Any) -> Any:
         case datetime():
             return value.astimezone(UTC).isoformat()
         case dict():
-            return escape_json(encode_json(value).decode())
+            return output.escape_json(encode_json(value).decode())
         case str() if sys.stdout.isatty():
-            return escape_controls(value)
+            return output.escape_controls(value)
     return value

@@ -39,7 +39,4 @@ def list_all(as_json: bool) -> None:
 
 
 def _record(organisation: Organisation) -> Record:
-    return {
-        "name": organisation.name,
-        "created_at": organisation.created_at,
-    }
+    return {"name": organisation.name, "created_at": organisation.created_at}

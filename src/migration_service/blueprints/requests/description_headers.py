@@ -35,10 +35,7 @@ HEADERS: Headers = {
         "repeat an earlier account.",
         "schema": {"type": "integer", "minimum": 0},
     },
-    "WWW-Authenticate": {
-        "description": "How to send a token (RFC 9110).",
-        "schema": {"type": "string"},
-    },
+    "WWW-Authenticate": {"description": "How to send a token (RFC 9110).", "schema": {"type": "string"}},
 }
 
 

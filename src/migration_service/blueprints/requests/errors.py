@@ -48,10 +48,7 @@ HTTP_CODES = {
 }
 
 #: The codes of 400s for which a later retry can succeed.
-RETRY_LATER_CODES = (
-    errors.AccountImportInProgressError.code,
-    errors.IdempotencyRequestInProgressError.code,
-)
+RETRY_LATER_CODES = (errors.AccountImportInProgressError.code, errors.IdempotencyRequestInProgressError.code)
 
 _RETRY_LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 

@@ -30,14 +30,7 @@ from migration_service.errors import (
     InvalidError,
     RequestFailedValidationError,
 )
-from migration_service.services.idempotency.keys import (
-    EarlierAttempt,
-    KeptAnswer,
-    KeyedRequest,
-    find_answer,
-    find_fault,
-    keep_answer,
-)
+from migration_service.services.idempotency import keys
 
 _KEPT_HEADERS = ("Content-Type", "Location", "X-Warning-Count")
 
@@ -59,13 +52,13 @@ def idempotent(
     `opened` returns the body of an answer from what the view kept of it.
     """
 
-    def find(*, now: bool = True) -> KeptAnswer | EarlierAttempt | None:
+    def find(*, now: bool = True) -> keys.KeptAnswer | keys.EarlierAttempt | None:
         try:
             g.keyed_request = _read_request()
             if g.keyed_request is None or not now:
                 return None
             with autocommit(resources().Session) as connection:
-                return find_answer(connection, g.keyed_request)
+                return keys.find_answer(connection, g.keyed_request)
         except InvalidError as error:
             raise as_error(error) from error
 
@@ -81,7 +74,7 @@ def idempotent(
                     earlier = find()
                     if earlier is None:
                         raise
-            if isinstance(earlier, KeptAnswer):
+            if isinstance(earlier, keys.KeptAnswer):
                 return Response(opened(earlier.body), earlier.status, earlier.headers)
             return replay_attempt(earlier.attempt_id) if replay_attempt else None
 
@@ -99,14 +92,14 @@ def read_key() -> str | None:
     if not header:
         return None
     key = header[1:-1] if len(header) > 1 and header[0] == header[-1] == '"' else header
-    if fault := find_fault(key):
+    if fault := keys.find_fault(key):
         raise RequestFailedValidationError(errors=[fault])
     return key
 
 
-def keyed_request() -> KeyedRequest | None:
+def keyed_request() -> keys.KeyedRequest | None:
     """Return the current request with its key, or None if it has none."""
-    return cast(KeyedRequest | None, g.get("keyed_request"))
+    return cast(keys.KeyedRequest | None, g.get("keyed_request"))
 
 
 def keep_with_effect(
@@ -122,14 +115,14 @@ def keep_with_effect(
     """
     if keyed := keyed_request():
         headers = {name: answer.headers[name] for name in _KEPT_HEADERS if name in answer.headers}
-        keep_answer(
+        keys.keep_answer(
             OpenTransaction.of(session),
             keyed,
-            KeptAnswer(answer.status_code, headers, closed(answer.get_data()), subject),
+            keys.KeptAnswer(answer.status_code, headers, closed(answer.get_data()), subject),
         )
 
 
-def _read_request() -> KeyedRequest | None:
+def _read_request() -> keys.KeyedRequest | None:
     """Return the request with its key, or None if it has none, or if the view will refuse its body."""
     key = read_key()
     if key is None:
@@ -150,7 +143,7 @@ def _read_request() -> KeyedRequest | None:
     names = body if isinstance(body, dict) else {}
     supplier = names.get("import_supplier", names.get("import_supplier_code"))
     number = names.get("external_account_number")
-    return KeyedRequest(
+    return keys.KeyedRequest(
         organisation_id=caller().organisation_id,
         endpoint=request.endpoint or "",
         key=key,

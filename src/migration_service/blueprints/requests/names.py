@@ -17,11 +17,7 @@ from migration_service.errors import (
     RequestFailedValidationError,
 )
 from migration_service.services.access.callers import Caller
-from migration_service.services.setup.suppliers import (
-    KnownSupplier,
-    find_import_supplier,
-    get_import_supplier,
-)
+from migration_service.services.setup import suppliers
 from migration_service.services.setup.teams import get_operations_team_id
 
 
@@ -43,7 +39,7 @@ def find_unknown_names(data: Any) -> list[ErrorItem]:
         return [item for error in _find_unknown(session, data) for item in error.errors]
 
 
-def supplier_in_body(session: Session, data: Mapping[str, Any]) -> KnownSupplier:
+def supplier_in_body(session: Session, data: Mapping[str, Any]) -> suppliers.KnownSupplier:
     """Return the caller's import supplier with the name in `data`, in which a team may be named, too.
 
     Raise ImportSupplierNotFoundInBodyError, with the error of the team if that does not exist either, and
@@ -53,7 +49,7 @@ def supplier_in_body(session: Session, data: Mapping[str, Any]) -> KnownSupplier
     if unknown and isinstance(unknown[0], ImportSupplierNotFoundInBodyError):
         unknown[0].errors = [item for error in unknown for item in error.errors]
         raise unknown[0]
-    return get_import_supplier(session, data["import_supplier"], organisation_id=_organisation_id())
+    return suppliers.get_import_supplier(session, data["import_supplier"], organisation_id=_organisation_id())
 
 
 def _find_unknown(session: Session, data: Mapping[str, Any]) -> list[InvalidError]:
@@ -73,7 +69,7 @@ def _find_unknown(session: Session, data: Mapping[str, Any]) -> list[InvalidErro
 
 
 def _has_supplier(session: Session, code: str) -> bool:
-    return find_import_supplier(session, code, organisation_id=_organisation_id()) is not None
+    return suppliers.find_import_supplier(session, code, organisation_id=_organisation_id()) is not None
 
 
 def _organisation_id() -> int:

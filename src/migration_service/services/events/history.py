@@ -22,11 +22,7 @@ from sqlalchemy import Row, select, text
 from sqlalchemy.orm import Session
 
 from migration_service.db.cancelling import allow_minutes
-from migration_service.errors import (
-    EventCursorAheadError,
-    EventCursorExpiredError,
-    EventCursorInvalidError,
-)
+from migration_service.errors import EventCursorAheadError, EventCursorExpiredError, EventCursorInvalidError
 from migration_service.models import EventHistory
 from migration_service.schemas.events import EventType
 from migration_service.services.events.reading import HORIZON, Position

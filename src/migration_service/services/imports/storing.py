@@ -18,14 +18,7 @@ from migration_payloads.validation import ValidatedAccount
 from migration_service.db.sql import SqlConnection
 from migration_service.origin import current_origin
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import (
-    BatchKind,
-    BatchMode,
-    BatchSource,
-    BatchState,
-    ImportState,
-    StagingResult,
-)
+from migration_service.states import BatchKind, BatchMode, BatchSource, BatchState, ImportState, StagingResult
 
 
 def _of_content(column: str, new: str = "", same: str = "") -> str:

@@ -25,15 +25,7 @@ from migration_service.db.cancelling import allow_minutes
 from migration_service.errors import ErrorItem, RequestFailedValidationError
 from migration_service.models import AccountImportProcess, Acknowledgement, ImportSupplier
 from migration_service.services.audit.entries import AuditAction, record
-from migration_service.services.reconciliation.submitted import (
-    ADDED_LINES,
-    BATCH_ID,
-    LIST_REFUSED,
-    UNSTAGED,
-    OpenItem,
-    is_of_added_data,
-    list_refused_added_lines,
-)
+from migration_service.services.reconciliation import submitted
 from migration_service.states import ImportState, LineStatus, OpenReason
 
 #: The number of accounts or lines listed in an audit entry, which also has the hash of all of them.
@@ -60,7 +52,7 @@ def acknowledge(session: Session, import_supplier_id: int, order: Acknowledgemen
     Raise RequestFailedValidationError if one of them was not refused. A staged account can be skipped
     instead, and an account that was created or never sent needs no acknowledgement.
     """
-    adds_data = is_of_added_data(session, order.batch_id)
+    adds_data = submitted.is_of_added_data(session, order.batch_id)
     allow_minutes(session)
     rows = session.execute(
         ACKNOWLEDGE_ADDED_LINES if adds_data else ACKNOWLEDGE,
@@ -119,13 +111,15 @@ def _list(numbers: Sequence[str], lines: Sequence[int]) -> dict[str, Any]:
 
 def find_refused(
     session: Session, import_supplier_id: int, *, batch_id: UUID | None, code: str | None, limit: int
-) -> list[OpenItem]:
+) -> list[submitted.OpenItem]:
     """Return refused items that are not acknowledged, optionally of one batch or with one error code."""
-    if batch_id is not None and is_of_added_data(session, batch_id):
-        return list_refused_added_lines(session, import_supplier_id, batch_id, code=code, limit=limit)
+    if batch_id is not None and submitted.is_of_added_data(session, batch_id):
+        return submitted.list_refused_added_lines(
+            session, import_supplier_id, batch_id, code=code, limit=limit
+        )
     values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "code": code, "limit": limit}
     return [
-        OpenItem(
+        submitted.OpenItem(
             row.external_account_number,
             OpenReason.REFUSED,
             row.batch_id,
@@ -133,7 +127,7 @@ def find_refused(
             row.errors or [],
             is_line=row.external_account_number is None,
         )
-        for row in session.execute(LIST_REFUSED, values)
+        for row in session.execute(submitted.LIST_REFUSED, values)
     ]
 
 
@@ -213,7 +207,7 @@ _NOT_UNNUMBERED = (
 #: number (all such lines if NULL). For accounts that exist, acknowledges that they are an older version.
 #: Returns the acknowledged items.
 ACKNOWLEDGE = text(f"""
-    WITH unstaged AS MATERIALIZED ({UNSTAGED})
+    WITH unstaged AS MATERIALIZED ({submitted.UNSTAGED})
     INSERT INTO acknowledgement (import_supplier_id, external_account_number, batch_id, line_number, reason,
         acknowledged_by)
     SELECT :import_supplier_id, external_account_number, batch_id, line_number, :reason, :acknowledged_by
@@ -229,16 +223,18 @@ ACKNOWLEDGE = text(f"""
       AND state = '{ImportState.IMPORTED}' AND refused_at IS NOT NULL
     RETURNING external_account_number, line_number
 """).bindparams(
-    BATCH_ID, bindparam("numbers", type_=ARRAY(Text)), bindparam("line_numbers", type_=ARRAY(BigInteger))
+    submitted.BATCH_ID,
+    bindparam("numbers", type_=ARRAY(Text)),
+    bindparam("line_numbers", type_=ARRAY(BigInteger)),
 )
 
 #: Acknowledges these lines of a batch of added data, or all that are open. Returns them.
 ACKNOWLEDGE_ADDED_LINES = text(f"""
     INSERT INTO acknowledgement (import_supplier_id, batch_id, line_number, reason, acknowledged_by)
     SELECT :import_supplier_id, batch_id, line_number, :reason, :acknowledged_by
-    FROM ({ADDED_LINES}) AS line
+    FROM ({submitted.ADDED_LINES}) AS line
     WHERE CASE WHEN :line_numbers IS NULL
                THEN outcome IN ('{LineStatus.FAILED}', '{LineStatus.PENDING}') AND NOT is_acknowledged
                ELSE line_number = ANY (:line_numbers) END
     RETURNING CAST(NULL AS text) AS external_account_number, line_number
-""").bindparams(BATCH_ID, bindparam("line_numbers", type_=ARRAY(BigInteger)))
+""").bindparams(submitted.BATCH_ID, bindparam("line_numbers", type_=ARRAY(BigInteger)))

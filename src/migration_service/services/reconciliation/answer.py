@@ -10,11 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_payloads.moments import write_moment
 from migration_payloads.schemas.json import encode_json, finite
 from migration_service.models import Comparison
-from migration_service.services.reconciliation.comparisons import (
-    estimate_time_left,
-    find_kept,
-    stream_differing,
-)
+from migration_service.services.reconciliation import comparisons
 from migration_service.services.reconciliation.differences import NOT_COMPARED
 from migration_service.services.reconciliation.submitted import find_open
 from migration_service.services.reconciliation.verdict import Verdict
@@ -35,7 +31,7 @@ def describe_progress(session: Session, comparison_id: UUID) -> dict[str, Any] |
             "started_at": write_moment(comparison.started_at),
             "items": comparison.items,
             "done": comparison.done,
-            "time_left": estimate_time_left(session, comparison),
+            "time_left": comparisons.estimate_time_left(session, comparison),
         }
     }
 
@@ -49,9 +45,9 @@ def stream_reconciliation(
     yield from _join(find_open(sessions, supplier.id, batch_id=batch_id))
     yield b'],"book":%b,"differences":[' % encode_json(finite(verdict.book))
     with sessions.begin() as session:
-        comparison = find_kept(session, supplier.id, batch_id)
+        comparison = comparisons.find_kept(session, supplier.id, batch_id)
     if comparison is not None:
-        yield from _join(stream_differing(sessions, comparison))
+        yield from _join(comparisons.stream_differing(sessions, comparison))
     yield b"]," + encode_json(finite(describe_verdict(verdict)))[1:]
 
 

@@ -17,11 +17,7 @@ from migration_service.models import Batch, Comparison
 from migration_service.services.reconciliation.book_totals import BookTotals, read_book
 from migration_service.services.reconciliation.comparisons import find_kept, read_totals
 from migration_service.services.reconciliation.differences import Totals
-from migration_service.services.reconciliation.submitted import (
-    Submitted,
-    count_submitted,
-    is_of_added_data,
-)
+from migration_service.services.reconciliation.submitted import Submitted, count_submitted, is_of_added_data
 from migration_service.states import ImportState, Problem, UndoOutcome
 
 

@@ -23,14 +23,7 @@ from migration_service.formats import ResultFormat, write_csv
 from migration_service.models import Batch
 from migration_service.services.batches.control import get_batch_with_lines
 from migration_service.services.reconciliation.submitted import is_of_added_data
-from migration_service.services.reporting.comparison_sql import (
-    COUNT_CODES,
-    COUNT_UNNUMBERED,
-    JOIN_AS_SETS,
-    OF_ACCOUNTS,
-    OF_ADDED_DATA,
-    AccountStatements,
-)
+from migration_service.services.reporting import comparison_sql
 from migration_service.states import AccountChange, CodeChange
 
 #: The numbers of failed lines read, and of accounts written, together.
@@ -127,7 +120,7 @@ def compare_batches(session: Session, before: UUID, after: UUID) -> Comparison:
     batches = {"before": before, "after": after}
     codes = [
         ComparedCode(Severity(severity), code, first, second, _change_of(first, second))
-        for severity, code, first, second in session.execute(COUNT_CODES, batches)
+        for severity, code, first, second in session.execute(comparison_sql.COUNT_CODES, batches)
     ]
     counts = dict.fromkeys(ComparedAccounts.__slots__, 0)
     for row in session.execute(_statements(session, before).count, batches):
@@ -138,19 +131,19 @@ def compare_batches(session: Session, before: UUID, after: UUID) -> Comparison:
         else:
             name = _PASSED[row.in_before, row.in_after]
         counts[name] += row.accounts
-    unnumbered = session.execute(COUNT_UNNUMBERED, batches).one()
+    unnumbered = session.execute(comparison_sql.COUNT_UNNUMBERED, batches).one()
     counts |= {"unnumbered_before": unnumbered.before, "unnumbered_after": unnumbered.after}
     return Comparison(before, after, codes, ComparedAccounts(**counts))
 
 
 def _join_as_sets(session: Session) -> None:
     allow_minutes(session)
-    for setting in JOIN_AS_SETS:
+    for setting in comparison_sql.JOIN_AS_SETS:
         session.execute(setting)
 
 
-def _statements(session: Session, batch_id: UUID) -> AccountStatements:
-    return OF_ADDED_DATA if is_of_added_data(session, batch_id) else OF_ACCOUNTS
+def _statements(session: Session, batch_id: UUID) -> comparison_sql.AccountStatements:
+    return comparison_sql.OF_ADDED_DATA if is_of_added_data(session, batch_id) else comparison_sql.OF_ACCOUNTS
 
 
 #: The names of the counts, by presence of the account in the first and in the second batch.

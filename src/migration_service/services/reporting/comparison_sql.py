@@ -14,10 +14,7 @@ from migration_service.states import AccountChange, LineStatus
 
 #: The planner has no statistics on lines that were just stored. It could assume that there are few, and read
 #: all of them again for each line of the other batch.
-JOIN_AS_SETS = (
-    text("SET LOCAL enable_nestloop = off"),
-    text("SET LOCAL work_mem = '64MB'"),
-)
+JOIN_AS_SETS = (text("SET LOCAL enable_nestloop = off"), text("SET LOCAL work_mem = '64MB'"))
 
 #: Numbers of lines by code of errors and warnings, from the counts of the chunks.
 COUNT_CODES = text("""

@@ -20,16 +20,7 @@ from migration_service.db.cancelling import allow_minutes
 from migration_service.models import Acknowledgement, Batch, ImportSupplier, WavePlan
 from migration_service.services.batches.control import BatchReport, report_batch
 from migration_service.services.batches.results.listing import list_batches
-from migration_service.services.reconciliation.acknowledgements import (
-    count_acknowledgements,
-    list_acknowledgements,
-)
-from migration_service.services.reconciliation.comparisons import (
-    find_kept,
-    list_differing,
-    start_comparison,
-    wait_for_comparison,
-)
+from migration_service.services.reconciliation import acknowledgements, comparisons
 from migration_service.services.reconciliation.differences import AccountDifference
 from migration_service.services.reconciliation.submitted import REFUSED_BY_CODE
 from migration_service.services.reconciliation.verdict import Verdict, combine, judge
@@ -141,9 +132,9 @@ def make_report(
     until = None if seconds is None else time.monotonic() + seconds
     for batch_id in subject.batch_ids or (None,):
         with sessions.begin() as session:
-            comparison_id = start_comparison(session, subject.supplier, batch_id)[0].id
+            comparison_id = comparisons.start_comparison(session, subject.supplier, batch_id)[0].id
         left = None if until is None else max(until - time.monotonic(), 0)
-        wait_for_comparison(sessions, comparison_id, seconds=left)
+        comparisons.wait_for_comparison(sessions, comparison_id, seconds=left)
     with sessions.begin() as session:
         allow_minutes(session)
         plan = report_plan(session, session.get_one(WavePlan, subject.plan_id)) if subject.plan_id else None
@@ -167,8 +158,8 @@ def make_report(
 
 
 def _list_differences(session: Session, subject: ReportSubject) -> list[AccountDifference]:
-    kept = (find_kept(session, subject.supplier.id, it) for it in subject.batch_ids or (None,))
-    found = (list_differing(session, it, limit=MOST_DIFFERENCES) for it in kept if it is not None)
+    kept = (comparisons.find_kept(session, subject.supplier.id, it) for it in subject.batch_ids or (None,))
+    found = (comparisons.list_differing(session, it, limit=MOST_DIFFERENCES) for it in kept if it is not None)
     return [account for accounts in found for account in accounts][:MOST_DIFFERENCES]
 
 
@@ -178,10 +169,10 @@ def _read_whole(session: Session, subject: ReportSubject) -> dict[str, Any]:
     plans = list_plans(session, organisation_id=None, import_supplier=supplier.code, limit=MOST_PLANS)
     return {
         "plans": report_plans(session, plans),
-        "acknowledged": list_acknowledgements(
+        "acknowledged": acknowledgements.list_acknowledgements(
             session, supplier.id, limit=MOST_ACKNOWLEDGED, stays_out=True
         ).all(),
-        "all_acknowledged": count_acknowledgements(session, supplier.id, stays_out=True),
+        "all_acknowledged": acknowledgements.count_acknowledgements(session, supplier.id, stays_out=True),
         "trend": _read_trend(session, supplier.id, limit=MOST_REHEARSALS),
     }
 

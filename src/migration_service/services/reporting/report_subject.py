@@ -15,11 +15,7 @@ from migration_service.errors import (
 )
 from migration_service.models import Batch, WavePlan
 from migration_service.services.batches.control import get_batch
-from migration_service.services.setup.suppliers import (
-    KnownSupplier,
-    get_import_supplier,
-    get_import_supplier_by_id,
-)
+from migration_service.services.setup import suppliers
 from migration_service.services.waves.reading import find_wave, get_plan, list_waves
 
 
@@ -37,7 +33,7 @@ class ReportSubject:
     """A supplier, or some of its batches: a single one, those of a plan of waves, or that of one wave."""
 
     kind: ReportKind
-    supplier: KnownSupplier
+    supplier: suppliers.KnownSupplier
     #: None for the whole supplier.
     batch_ids: tuple[UUID, ...] | None = None
     #: The plan of waves, and the number of the wave. They are also set for the batch of a wave.
@@ -80,7 +76,7 @@ def find_subject(
     if kind is ReportKind.BATCH:
         return _subject_of_batch(session, get_batch(session, target, organisation_id=organisation_id))
     try:
-        supplier = get_import_supplier(session, target, organisation_id=organisation_id)
+        supplier = suppliers.get_import_supplier(session, target, organisation_id=organisation_id)
         return ReportSubject(ReportKind.SUPPLIER, supplier)
     except ImportSupplierNotFoundError as error:
         if kind is ReportKind.SUPPLIER:
@@ -96,7 +92,7 @@ def find_subject(
 
 
 def _subject_of_batch(session: Session, batch: Batch) -> ReportSubject:
-    supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
+    supplier = suppliers.get_import_supplier_by_id(session, batch.import_supplier_id)
     wave = find_wave(session, batch.id)
     if wave is None:
         return ReportSubject(ReportKind.BATCH, supplier, (batch.id,))
@@ -104,7 +100,7 @@ def _subject_of_batch(session: Session, batch: Batch) -> ReportSubject:
 
 
 def _subject_of_plan(session: Session, plan: WavePlan, number: int | None = None) -> ReportSubject:
-    supplier = get_import_supplier_by_id(session, plan.import_supplier_id)
+    supplier = suppliers.get_import_supplier_by_id(session, plan.import_supplier_id)
     waves = list_waves(session, plan.id)
     if number is None:
         return ReportSubject(ReportKind.PLAN, supplier, tuple(wave.batch_id for wave in waves), plan.id)

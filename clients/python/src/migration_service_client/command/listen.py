@@ -13,14 +13,8 @@ import click
 
 from migration_payloads.files.output import OutputPath, say
 from migration_service_client import Client, ClientError, ServiceError, ServiceUnreachable, codes
+from migration_service_client.command import forwarding
 from migration_service_client.command.errors import CannotRunError
-from migration_service_client.command.forwarding import (
-    NotReceivedError,
-    Receiver,
-    make_receiver,
-    secret_file_option,
-    state_folder,
-)
 from migration_service_client.command.journal import Journal, Record
 from migration_service_client.command.online import Service, online
 from migration_service_client.command.output import escape, json_option, read_moment, show_json
@@ -68,7 +62,7 @@ def _read_since(_context: click.Context, _parameter: click.Parameter, text: str)
     metavar="FILE",
     help="Where to note what was forwarded.  [default: a file of this URL]",
 )
-@secret_file_option
+@forwarding.secret_file_option
 @json_option
 @online()
 def listen(
@@ -92,7 +86,7 @@ def listen(
     receiver = None
     if forward_to is not None:
         service.require()
-        receiver = make_receiver(forward_to, secret_file)
+        receiver = forwarding.make_receiver(forward_to, secret_file)
         path = journal or _default_journal(service.url or "", forward_to)
         opened = Journal(path, COMMAND, position.add)
         say(f"What was forwarded is noted in {path}.", err=True)
@@ -107,7 +101,7 @@ def listen(
 
 def _default_journal(url: str, forward_to: str) -> Path:
     name = hashlib.sha256(f"{url}\n{forward_to}".encode()).hexdigest()[:12]
-    return state_folder() / f"listen-{name}.journal"
+    return forwarding.state_folder() / f"listen-{name}.journal"
 
 
 class _Position:
@@ -150,7 +144,7 @@ class _Listener:
     def __init__(
         self,
         client: Client,
-        receiver: Receiver | None,
+        receiver: forwarding.Receiver | None,
         position: _Position,
         journal: Journal | None,
         types: frozenset[str] | None,
@@ -237,13 +231,13 @@ class _Listener:
         say(f"The service is away: {escape(str(error))}. It is asked again.", err=True)
 
 
-def _until_received(receiver: Receiver, event: dict[str, Any]) -> int:
+def _until_received(receiver: forwarding.Receiver, event: dict[str, Any]) -> int:
     """Send an event until it is received, and return the status."""
     pause = _PAUSE
     while True:
         try:
             return receiver.send(event)
-        except NotReceivedError as error:
+        except forwarding.NotReceivedError as error:
             what = f"{event['type']} {event['id']}"
             say(escape(f"{receiver.url} did not receive {what}: {error}. Again in {pause:g} s."), err=True)
         time.sleep(pause)

@@ -9,16 +9,8 @@ from marshmallow import Schema, ValidationError
 from marshmallow.fields import Field, Nested
 
 from migration_payloads.profile import Profile
+from migration_payloads.schemas import fields
 from migration_payloads.schemas.account import ACCOUNT_IMPORT
-from migration_payloads.schemas.fields import (
-    Day,
-    DocumentPath,
-    Ean,
-    EmailAddress,
-    OpenChoice,
-    PhoneNumber,
-    Values,
-)
 from migration_payloads.schemas.privacy import is_nobodys
 from migration_payloads.validation import ValidatedAccount, validate_account, validate_text
 from migration_service_client.command.pseudonyms import Pseudonyms
@@ -38,11 +30,11 @@ class Redaction:
     def __init__(self, key: bytes) -> None:
         self._pseudonyms = made = Pseudonyms(key)
         self._kinds: dict[type, Callable[[str, Callable[[str], bool]], str]] = {
-            EmailAddress: made.email,
-            PhoneNumber: made.phone,
-            Day: made.day,
-            Ean: made.ean,
-            DocumentPath: made.path,
+            fields.EmailAddress: made.email,
+            fields.PhoneNumber: made.phone,
+            fields.Day: made.day,
+            fields.Ean: made.ean,
+            fields.DocumentPath: made.path,
         }
 
     def redact(self, account: Any) -> Any:
@@ -64,7 +56,7 @@ class Redaction:
                 for name, below in value.items()
             }
         if isinstance(value, list):
-            inner = field.inner if isinstance(field, Values) else field
+            inner = field.inner if isinstance(field, fields.Values) else field
             return [self._redact(it, inner, (*path, "0")) for it in value]
         if value is None or isinstance(value, bool):
             return value
@@ -87,7 +79,7 @@ class Redaction:
     def _replace_number(self, value: int | Decimal, field: Field[Any] | None) -> int | Decimal:
         written = format(value, "f") if isinstance(value, Decimal) else str(value)
         begins = written.lstrip("-")[0] == "0"
-        replace = self._pseudonyms.phone if isinstance(field, PhoneNumber) else self._pseudonyms.text
+        replace = self._pseudonyms.phone if isinstance(field, fields.PhoneNumber) else self._pseudonyms.text
         return type(value)(replace(written, lambda it: (it.lstrip("-")[0] == "0") == begins))
 
 
@@ -104,7 +96,7 @@ def find(text: bytes) -> tuple[Findings, ValidatedAccount]:
 def _is_kept(field: Field[Any], value: Any) -> bool:
     if not is_nobodys(field, value):
         return False
-    if isinstance(field, OpenChoice) and value not in field.vocabulary.__members__.values():
+    if isinstance(field, fields.OpenChoice) and value not in field.vocabulary.__members__.values():
         return False
     return _codes_of_field(field, value) == ()
 
@@ -113,7 +105,9 @@ def _likeness(value: str, field: Field[Any] | None, path: _Path) -> Callable[[st
     """Return what says whether another text is of the same kind: the same is wrong with it."""
     if field is None:
         return lambda _: True
-    if isinstance(field, EmailAddress | PhoneNumber | Ean | Day) or path[-1].endswith(("_name", "_postcode")):
+    if isinstance(field, fields.EmailAddress | fields.PhoneNumber | fields.Ean | fields.Day) or path[
+        -1
+    ].endswith(("_name", "_postcode")):
         codes = _codes_alone(path, value)
         return lambda other: _codes_alone(path, other) == codes
     fault = _codes_of_field(field, value)

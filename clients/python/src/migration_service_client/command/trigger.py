@@ -7,12 +7,8 @@ from uuid import uuid4
 import click
 
 from migration_payloads.files.output import say
+from migration_service_client.command import forwarding
 from migration_service_client.command.errors import CannotRunError
-from migration_service_client.command.forwarding import (
-    NotReceivedError,
-    make_receiver,
-    secret_file_option,
-)
 from migration_service_client.command.online import Service, online
 from migration_service_client.event_examples import EVENT_EXAMPLES
 
@@ -24,7 +20,7 @@ _TEST = "webhook.test"
 @click.argument("type", type=click.Choice([*EVENT_EXAMPLES, _TEST]), metavar="TYPE")
 @click.option("--forward-to", metavar="URL", help="The receiver that gets an example of the event, signed.")
 @click.option("--webhook", metavar="ID", help=f"The webhook to which the service sends {_TEST}.")
-@secret_file_option
+@forwarding.secret_file_option
 @online()
 def trigger(
     *, type: str, forward_to: str | None, webhook: str | None, secret_file: Path | None, service: Service
@@ -40,7 +36,7 @@ def trigger(
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     event = EVENT_EXAMPLES[type] | {"id": str(uuid4()), "created_at": moment}
     try:
-        status = make_receiver(str(forward_to), secret_file).send(event)
-    except NotReceivedError as error:
+        status = forwarding.make_receiver(str(forward_to), secret_file).send(event)
+    except forwarding.NotReceivedError as error:
         raise CannotRunError(f"{forward_to} did not receive {type}: {error}.") from error
     say(f"{forward_to} answered {status} to {type} {event['id']}.")

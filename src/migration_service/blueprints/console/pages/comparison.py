@@ -13,12 +13,7 @@ from migration_service.formats import ResultFormat
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.control import report_batch
 from migration_service.services.batches.results.listing import list_batches
-from migration_service.services.reporting.comparison import (
-    compare_batches,
-    find_changed_accounts,
-    get_batches_to_compare,
-    stream_changed_accounts,
-)
+from migration_service.services.reporting import comparison
 from migration_service.services.setup.suppliers import get_import_supplier_by_id
 from migration_service.states import AccountChange
 
@@ -45,8 +40,8 @@ def show(batch_id: UUID, before: UUID) -> str:
     """Show which codes came, went and grew, and how many accounts are newly broken or mended."""
     with resources().Session.begin() as session:
         batches = [batch_of(session, it) for it in (before, batch_id)]
-        get_batches_to_compare(session, str(before), str(batch_id), organisation_id=None)
-        compared = compare_batches(session, before, batch_id)
+        comparison.get_batches_to_compare(session, str(before), str(batch_id), organisation_id=None)
+        compared = comparison.compare_batches(session, before, batch_id)
         reports = [report_batch(session, it) for it in batches]
     return render_template("comparison.html", before=reports[0], batch=reports[1], compared=compared)
 
@@ -61,7 +56,7 @@ def accounts(batch_id: UUID, before: UUID) -> Response:
         for batch in (batch_of(session, before), batch_of(session, batch_id)):
             owner = batch.organisation_id
             record(session, AuditAction.BATCH_RESULTS_READ, "batch", batch.id, organisation_id=owner)
-        get_batches_to_compare(session, str(before), str(batch_id), organisation_id=None)
-    found = find_changed_accounts(sessions, before, batch_id, changes)
-    pieces = stream_changed_accounts(found, ResultFormat.CSV)
+        comparison.get_batches_to_compare(session, str(before), str(batch_id), organisation_id=None)
+    found = comparison.find_changed_accounts(sessions, before, batch_id, changes)
+    pieces = comparison.stream_changed_accounts(found, ResultFormat.CSV)
     return send_file(pieces, f"compared-{batch_id}.csv", CONTENT_TYPES[ResultFormat.CSV])

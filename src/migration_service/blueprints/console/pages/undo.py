@@ -25,16 +25,10 @@ from migration_service.formats import ResultFormat
 from migration_service.models import Undo
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.suppliers import get_import_supplier_by_id
+from migration_service.services.undo import reading
 from migration_service.services.undo.go_live import has_gone_live
 from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo
 from migration_service.services.undo.preview import UndoPreview, preview_undo
-from migration_service.services.undo.reading import (
-    UndoReport,
-    get_undo,
-    list_undos,
-    report_undo,
-    stream_outcomes,
-)
 from migration_service.services.undo.starting import cancel_undo, start_undo
 from migration_service.states import UndoBlocker, UndoState
 from migration_service.tasks import jobs
@@ -136,7 +130,7 @@ def _describe(found: UndoPreview, title: str, back: str) -> Preview:
 def show(undo_id: UUID) -> Response:
     """Show the progress of an undo."""
     with resources().Session.begin() as session:
-        report = report_undo(session, _get(session, undo_id))
+        report = reading.report_undo(session, _get(session, undo_id))
     return page("undo.html", poll=BUSY if report.state == UndoState.RUNNING else None, undo=report)
 
 
@@ -145,12 +139,8 @@ def show_all() -> Response:
     """List undos, newest first."""
     code, listing = request.args.get("supplier") or None, Listing.shown(UUID)
     with resources().Session.begin() as session:
-        found = list_undos(
-            session,
-            organisation_id=None,
-            import_supplier=code,
-            before=listing.after,
-            limit=listing.wanted,
+        found = reading.list_undos(
+            session, organisation_id=None, import_supplier=code, before=listing.after, limit=listing.wanted
         )
     undos = listing.cut(found, "undo_id")
     return page(
@@ -168,18 +158,18 @@ def outcomes(undo_id: UUID) -> Response:
     """Send the outcome of each account."""
     with resources().Session.begin() as session:
         _get(session, undo_id)
-    pieces = stream_outcomes(resources().Session, undo_id, ResultFormat.CSV)
+    pieces = reading.stream_outcomes(resources().Session, undo_id, ResultFormat.CSV)
     return send_file(pieces, f"undo-{undo_id}.csv", CONTENT_TYPES[ResultFormat.CSV])
 
 
 def _get(session: Session, undo_id: UUID) -> Undo:
-    undo = get_undo(session, str(undo_id), organisation_id=None)
+    undo = reading.get_undo(session, str(undo_id), organisation_id=None)
     if not sees(undo.organisation_id):
         raise UndoNotFoundError(found=str(undo_id))
     return undo
 
 
-_CANCEL = Act[UndoReport](
+_CANCEL = Act[reading.UndoReport](
     name="cancel",
     title=mark("Cancel the undo for %(code)s"),
     sentence=mark_plural(
@@ -196,7 +186,7 @@ add_acts(
     blueprint,
     "/undos/<uuid:undo_id>/{}/",
     [_CANCEL],
-    show=lambda session, undo_id: report_undo(session, _get(session, undo_id)),
+    show=lambda session, undo_id: reading.report_undo(session, _get(session, undo_id)),
     back=lambda undo_id: url_for("undo.show", undo_id=undo_id),
     values=lambda undo: {"code": undo.import_supplier},
 )
