@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import ImportSupplier
 from migration_service.services.access.api_keys import find_prefix
+from migration_service.services.setup.teams import create_operations_team
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, facts_of, text_of
 from support.messages import Message, noted_messages
@@ -139,6 +140,9 @@ def test_the_form_of_an_error_threshold(administrator: ConsoleClient, batches: B
         "stop_ignore_codes": ["required", "invalid_phone_number"],
         "stop_count_warnings": ["ledger_missing"],
     }
+    shown = text_of(administrator.see(back))
+    assert "without those with only required, invalid_phone_number" in shown
+    assert "with the warnings ledger_missing, too, now 0 of 0" in shown
     administrator.act(path, {"stop_after_errors": "100"})
     assert (
         administrator.form(path).sentence
@@ -300,3 +304,19 @@ def test_without_a_moment_it_is_at_once_if_the_code_confirms_what_was_shown(
     _facts, fields = _show(administrator, code, "")
     assert f"{code} went live:" in _do(administrator, code, fields)
     assert _live_at(sessions, code) is not None
+
+
+def test_the_team_of_the_last_batch_is_offered_first(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    with sessions.begin() as session:
+        create_operations_team(session, "A team before all", organisation_name=batches.supplier.organisation)
+    path = f"/suppliers/{batches.supplier.code}/upload/"
+
+    def offered() -> list[str]:
+        return re.findall(r'<option[^>]* value="([^"]*team[^"]*)"', administrator.see(path), re.IGNORECASE)
+
+    assert offered()[0] == "A team before all"
+    batches.start(batches.supplier.accounts(1))
+    batches.start(batches.supplier.accounts(1), "validate")
+    assert offered()[0] == batches.supplier.team

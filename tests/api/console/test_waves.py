@@ -205,9 +205,11 @@ def test_a_window_is_shown_with_its_zone_and_the_next_time_it_opens(
     assert "2026-03-07 21:00:00 UTC" in windows
     assert f"/console{plan}1/" in windows
     assert "1 plan is not finished, 0 wait for somebody." in listed
+    administrator.client.set_cookie("console_zone", "Europe/Lisbon", path="/console")
     answer = administrator.send(f"{plan}1/start/")
     assert answer.status_code == 400
     assert "wave_window_closed" in answer.text
+    assert "It opens at 7 Mar 2026 21:00 Europe/Lisbon." in text_of(answer.text)
 
 
 def test_an_undo_of_a_wave_is_shown_where_it_holds_the_plan(

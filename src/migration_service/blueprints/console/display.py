@@ -83,7 +83,16 @@ def add_filters(app: Flask) -> None:
 def write_threshold(values: Mapping[str, Any]) -> str:
     """Return when a batch or a wave is paused for its errors, in words."""
     words, contained = put_in_words(values)
-    return gettext(words, **contained)
+    told = [gettext(words, **contained)]
+    if values["stop_ignore_codes"]:
+        told.append(
+            gettext("without those with only %(codes)s", codes=", ".join(values["stop_ignore_codes"]))
+        )
+    if values["stop_count_warnings"]:
+        told.append(
+            gettext("with the warnings %(codes)s, too", codes=", ".join(values["stop_count_warnings"]))
+        )
+    return ", ".join(told)
 
 
 def number(value: float | Decimal | None) -> str:

@@ -1,18 +1,22 @@
 """Errors of forms. Each is shown at its field, and the top of the page links to it."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from flask_wtf import FlaskForm
 from markupsafe import Markup, escape
 from wtforms import Field, FieldList, FormField
 
-from migration_service.blueprints.console.display import prose
+from migration_service.blueprints.console.display import prose, zoned
 from migration_service.blueprints.console.languages import current_language
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.errors import ErrorItem, ServiceError
 
+#: A moment in an answer.
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 #: The fields for errors without a path. The first one that the form has is used.
 _FIELDS_OF_CODE: dict[str, tuple[str, ...]] = {
     "name_taken": ("name", "code"),
@@ -92,8 +96,9 @@ def _visible(form: Any, before: str = "") -> Iterator[tuple[str, Field]]:
 
 
 def tell(item: ErrorItem) -> Markup:
-    """Return an error in the reader's language. The part about the specific value is in English."""
+    """Return an error in the reader's language and time zone. The part about the value is in English."""
+    said = _MOMENT.sub(lambda found: zoned(datetime.fromisoformat(found[0])), item.detail)
     if current_language() == "en":
-        return escape(item.detail)
-    detail = Markup('<span class="text-body-secondary" lang="en">{}</span>').format(item.detail)
+        return escape(said)
+    detail = Markup('<span class="text-body-secondary" lang="en">{}</span>').format(said)
     return prose(remedy_of(item.code).meaning) + " " + detail

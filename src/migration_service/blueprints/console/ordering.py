@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from migration_service.blueprints.console.languages import mark, mark_plural
+from migration_service.models import Batch
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.setup.teams import list_operations_teams
 from migration_service.states import BatchKind, BatchMode
@@ -93,12 +95,14 @@ def sentences_of(mode: BatchMode, kind: BatchKind) -> tuple[str, str]:
     return _ADDING.get(mode, STEPS[mode].sentences) if kind.is_added_data else STEPS[mode].sentences
 
 
-def team_choices(session: Session, organisation_id: int) -> list[str]:
-    """Return the names of the teams that an organisation may name."""
-    teams = list_operations_teams(session)
-    return list(
-        dict.fromkeys(team.name for team, _owner in teams if team.organisation_id in (None, organisation_id))
-    )
+def team_choices(session: Session, organisation_id: int, import_supplier_id: int) -> list[str]:
+    """Return the names of the teams that an organisation may name, first that of the last batch."""
+    teams = [
+        it for it, _owner in list_operations_teams(session) if it.organisation_id in (None, organisation_id)
+    ]
+    used = (Batch.import_supplier_id == import_supplier_id, Batch.operations_team_id.is_not(None))
+    last = session.scalar(select(Batch.operations_team_id).where(*used).order_by(Batch.id.desc()).limit(1))
+    return list(dict.fromkeys(it.name for it in sorted(teams, key=lambda it: it.id != last)))
 
 
 def order_batch(mode: BatchMode, lines: Lines, team: str | None, *, token: str) -> BatchOrder:

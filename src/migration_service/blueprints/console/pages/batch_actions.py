@@ -174,7 +174,9 @@ def repeat(batch_id: UUID, mode: str) -> Response:
         if BatchKind(batch.kind).is_added_data:
             del form.team
         else:
-            form.team.choices = ordering.team_choices(session, batch.organisation_id)
+            form.team.choices = ordering.team_choices(
+                session, batch.organisation_id, batch.import_supplier_id
+            )
 
     def preview(session: Session) -> Preview:
         batch = batch_of(session, batch_id)

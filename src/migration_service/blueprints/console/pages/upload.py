@@ -183,7 +183,7 @@ def _page(
     supplier: KnownSupplier, form: UploadForm, others: list[Fault] | None = None, status: int = 200
 ) -> Response:
     with resources().Session.begin() as session:
-        form.team.choices = ordering.team_choices(session, supplier.organisation_id)
+        form.team.choices = ordering.team_choices(session, supplier.organisation_id, supplier.id)
     form.kind.choices = [(kind.value, f"{_(title)} ({kind})") for kind, title in ordering.KINDS.items()]
     form.step.choices = [(mode.value, _(step.title)) for mode, step in ordering.STEPS.items()]
     faults = [*form.list_faults(), *(others or [])]

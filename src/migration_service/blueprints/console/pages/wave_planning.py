@@ -220,7 +220,8 @@ def plan(code: str) -> Response:
         for _row in range(min(_ROWS, MAX_WAVES - len(form.waves))):
             form.waves.append_entry()
     with resources().Session.begin() as session:
-        form.team.choices = team_choices(session, supplier_of(session, code).organisation_id)
+        supplier = supplier_of(session, code)
+        form.team.choices = team_choices(session, supplier.organisation_id, supplier.id)
 
     def preview(session: Session) -> Preview:
         return Preview(
