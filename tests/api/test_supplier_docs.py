@@ -48,8 +48,8 @@ def payload(supplier: SupplierClient) -> dict[str, Any]:
 
 def test_every_json_example_is_sent_by_a_test_of_this_module() -> None:
     pages = {page.name for page in _FOLDER.glob("*.md") if _blocks(page.name, "json")}
-    assert pages == {"errors.md", "events.md", "undo.md", "validation.md"}
-    assert [len(_blocks(page, "json")) for page in sorted(pages)] == [1, 1, 2, 1]
+    assert pages == {"errors.md", "events.md", "undo.md", "validation.md", "your-data.md"}
+    assert [len(_blocks(page, "json")) for page in sorted(pages)] == [1, 1, 2, 1, 1]
 
 
 def _bodies(page: str) -> list[str]:
@@ -92,6 +92,13 @@ def test_the_example_of_a_suggestion_is_in_the_answer_to_a_dutch_date(
     (block,) = _blocks("validation.md", "json")
     payload["supply_addresses"][0]["customer_at_supply_address_from_date"] = "31-12-1980"
     assert json_of(supplier.validate(payload))["errors"] == [json.loads(block)]
+
+
+def test_the_line_of_a_book_passes_every_rule(supplier: SupplierClient) -> None:
+    (block,) = _blocks("your-data.md", "json")
+    account = json.loads(block) | {"import_supplier": supplier.code}
+    report = json_of(supplier.validate(account, query_string={"report": "full", "profile": "strict"}))
+    assert (report["valid"], report["warnings"]) == (True, [])
 
 
 def test_the_example_of_a_cursor_is_the_answer_if_its_event_does_not_exist(supplier: SupplierClient) -> None:

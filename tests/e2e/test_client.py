@@ -24,7 +24,7 @@ from migration_service_client import AsyncClient, Client, idempotency_key
 from migration_service_client.codes import AccountNotFound
 from migration_service_local.samples import generate_accounts
 
-_PAGE = ROOT / "docs/suppliers/client.md"
+_PAGE = ROOT / "docs/suppliers/library.md"
 _PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 

@@ -10,6 +10,7 @@ from itertools import chain, islice
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from migration_payloads.files.output import OutputPath, replacing, say, write_raw
 from migration_service_client import Client, operations
@@ -278,7 +279,8 @@ class _Run:
     def _list(self, items: Iterator[Any]) -> None:
         limit = self._given.get("limit")
         show_items(islice(items, limit), self._as_json)
-        if limit and next(items, None) is not None:
+        is_given = click.get_current_context().get_parameter_source("limit") is not ParameterSource.DEFAULT
+        if limit and not is_given and next(items, None) is not None:
             say(f"There are more than {limit}: see --limit.", err=True)
 
     def _show(self, client: Client, answer: Any) -> None:
