@@ -1,10 +1,10 @@
 """The output of `up` when it is ready: the result of the sample migration, and the addresses."""
 
 import shlex
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 from rich.rule import Rule
 from rich.table import Table
@@ -47,7 +47,7 @@ class Sample:
 
 
 def show_addresses(output: Output, home: Path, settings: Mapping[str, str], sample: Sample | None) -> None:
-    """Print the addresses, the files with the passwords, and a request to paste, one per line.
+    """Print the addresses, the files with the passwords, and a command to paste, one per line.
 
     Keys and passwords are printed only on a terminal. Elsewhere, for example in a log file, the path of the
     file that holds them is printed instead.
@@ -58,7 +58,7 @@ def show_addresses(output: Output, home: Path, settings: Mapping[str, str], samp
         output.show(Text.assemble((f"{name:<20}", "bold"), value))
     if sample and sample.account:
         output.show(Text("\nAsk for the status of a migrated account:", style="bold"))
-        for line in curl_lines(web_url, sample.key_file, sample.supplier, sample.account):
+        for line in client_lines(web_url, sample.key_file, sample.supplier, sample.account):
             output.show(Text(line))
     output.show(Rule(style="green"))
     output.say("serving; Ctrl-C stops everything")
@@ -89,14 +89,10 @@ def _rows(home: Path, settings: Mapping[str, str], sample: Sample | None, *, sec
     return rows
 
 
-def curl_lines(web_url: str, key_file: Path, supplier: str, account: str) -> list[str]:
-    """Return three lines for a shell: read the key, obtain a token with it, and use the token."""
-    query = """'{"query": "mutation { obtainServiceToken(input: {APIKey: \\"'$KEY'\\"}) { token } }"}'"""
-    extract = r"""sed 's/.*"token": *"\([^"]*\)".*/\1/'"""
-    status = f"{web_url}/v1/data-import/account-transfer-status/{supplier}/{quote(account, safe='')}/"
-    log_in = f"curl -s -H 'Content-Type: application/json' -d {query} {web_url}/v1/graphql/"
+def client_lines(web_url: str, key_file: Path, supplier: str, account: str) -> list[str]:
+    """Return two lines for a shell: the address and the key for the client, and a command that uses them."""
+    command = str(Path(sys.executable).parent / "migration-client")
     return [
-        f"KEY=$(cat {shlex.quote(str(key_file))})",
-        f"TOKEN=$({log_in} | {extract})",
-        f'curl -H "Authorization: Token $TOKEN" {status}',
+        f"export MIGRATION_CLIENT_URL={web_url} MIGRATION_CLIENT_KEY_FILE={shlex.quote(str(key_file))}",
+        shlex.join([command, "accounts", "status", supplier, account]),
     ]

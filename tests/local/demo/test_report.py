@@ -1,9 +1,7 @@
 """What a sample shows and leaves behind, and its sandbox vendor."""
 
 import io
-import json
 import shlex
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from migration_service.services.setup.vendors import get_payment_vendor
 from migration_service.tasks.resources import WorkerResources
 from migration_service_local.console import Output, Terminal
 from migration_service_local.demo.added_data import VENDOR
-from migration_service_local.demo.report import Sample, curl_lines, show_addresses
+from migration_service_local.demo.report import Sample, client_lines, show_addresses
 from migration_service_local.demo.sample import (
     NO_ADDRESS,
     ORGANISATION,
@@ -74,17 +72,11 @@ def test_the_sandbox_vendor_is_marked_as_one(tmp_path: Path, sample: Sample) -> 
     assert "for trials only" not in printed(tmp_path, None, terminal=False)
 
 
-def test_the_lines_to_paste_are_a_valid_request_for_a_shell(sample: Sample) -> None:
-    read_key, log_in, status = curl_lines("http://127.0.0.1:8000", sample.key_file, "SAMPLE", "10/0 3")
-    arguments = log_in.removeprefix("TOKEN=$(curl ").partition(" |")[0]
-    # The shell itself prints the arguments of curl.
-    script = f"{read_key}\nprintf '%s\\n' {arguments}"
-    words = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True).stdout
-    query = json.loads(next(line for line in words.splitlines() if line.startswith("{")))["query"]
-    assert query == 'mutation { obtainServiceToken(input: {APIKey: "key-of-sample"}) { token } }'
-    assert shlex.split(status)[-1] == (
-        "http://127.0.0.1:8000/v1/data-import/account-transfer-status/SAMPLE/10%2F0%203/"
-    )
+def test_the_lines_to_paste_are_words_of_a_shell(sample: Sample) -> None:
+    given, status = client_lines("http://127.0.0.1:8000", sample.key_file, "SAMPLE", "10/0 3")
+    url, key_file = (it.partition("=")[2] for it in shlex.split(given)[1:])
+    assert (url, key_file) == ("http://127.0.0.1:8000", str(sample.key_file))
+    assert shlex.split(status)[1:] == ["accounts", "status", "SAMPLE", "10/0 3"]
 
 
 @pytest.fixture

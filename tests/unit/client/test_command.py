@@ -1,9 +1,12 @@
 """`migration-client` without a server: its help, its errors and its output."""
 
 import json
+import re
 import subprocess
 import sys
+from configparser import ConfigParser
 from datetime import UTC, datetime
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +96,17 @@ def test_output_escapes_what_a_terminal_would_obey(capsys: pytest.CaptureFixture
     assert json.loads(line) == {"a_b": "x\x1b[2Jü", "at": "2026-03-01T00:00:00Z", "n": None}
     assert "\x1b" not in line
     assert nothing == "none"
+
+
+def test_the_client_without_extras_needs_fewer_than_ten_packages() -> None:
+    settings = ConfigParser()
+    settings.read(ROOT / "clients/python/setup.cfg")
+    wanted = settings["options"]["install_requires"].split()
+    needed: set[str] = set()
+    while wanted:
+        name = re.split(r"[^\w.-]", wanted.pop())[0]
+        if name not in needed:
+            needed.add(name)
+            wanted += [it for it in requires(name) or [] if ";" not in it]
+    assert {"click", "pycurl"} <= needed
+    assert len(needed) + 1 < 10
