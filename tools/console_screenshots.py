@@ -14,6 +14,8 @@ from typing import Any
 from playwright.sync_api import Browser, Page, sync_playwright
 from scratch_service import COMMAND, find_chromium, running_service, wait_until
 
+from migration_service.config import load_saved_settings
+
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs/images"
 SUPPLIER, TEAM = "SAMPLE_ENERGY", "Sample team"
@@ -60,9 +62,17 @@ def _read(file: Path) -> str:
 
 
 def _run(home: Path, *arguments: str) -> str:
-    command = [str(COMMAND), *arguments]
-    environment = {"MIGRATION_SERVICE_HOME": str(home), "PATH": "/usr/bin:/bin"}
-    return subprocess.run(command, env=environment, check=False, capture_output=True, text=True).stdout
+    """Run a command of the client, or `migration-service samples`."""
+    command = COMMAND if arguments[0] == "samples" else COMMAND.with_name("migration-client")
+    environment = {
+        "MIGRATION_SERVICE_HOME": str(home),
+        "MIGRATION_CLIENT_URL": load_saved_settings(home)["MIGRATION_SERVICE_WEB_URL"],
+        "MIGRATION_CLIENT_KEY_FILE": str(home / "sample-api-key"),
+        "PATH": "/usr/bin:/bin",
+    }
+    return subprocess.run(
+        [str(command), *arguments], env=environment, check=False, capture_output=True, text=True
+    ).stdout
 
 
 def _run_batch(home: Path, folder: str, mode: str, name: str, *, seed: int) -> str:
