@@ -260,8 +260,9 @@ def _function(method: str, path: str, operation: dict[str, Any], description: di
         _add_body(function, _body(operation), description)
     name = operation["operationId"]
     kind, answer, accepted = _answer(operation)
-    address = ", ".join([f'"{re.sub("{[a-z_]+}", "{}", path.removeprefix(PREFIX))}"', *names])
-    arguments = [f'"{name}"', f'"{method.upper()}"', f"target({address})", answer]
+    path = re.sub("{[a-z_]+}", "{}", path.removeprefix(PREFIX))
+    address = ", ".join([f'"{method.upper()} {path}"', *names])
+    arguments = [f'"{name}"', f"*target({address})", answer]
     if function.query:
         arguments.append(f"query={{{', '.join(function.query)}}}")
     if function.headers:

@@ -29,8 +29,7 @@ def validate_account(
     """Check an account payload without storing it."""
     return Request(
         "validate_account",
-        "POST",
-        target("validate-account/"),
+        *target("POST validate-account/"),
         models.ValidationReport,
         query={"profile": profile, "report": "full"},
         body=account,
@@ -43,8 +42,7 @@ def stage_account(
     """Store an account payload, as often as needed until the account is created."""
     return Request(
         "stage_account",
-        "POST",
-        target("account-import-process/create-or-update/"),
+        *target("POST account-import-process/create-or-update/"),
         models.StagingReport,
         query={"report": "full", "extracted_at": extracted_at},
         body=account,
@@ -63,8 +61,7 @@ def process_account(
     """Create the account from its staged data."""
     return Request(
         "process_account",
-        "POST",
-        target("account-import-process/process/"),
+        *target("POST account-import-process/process/"),
         models.CreatedAccount,
         headers={"Prefer": prefer, "Idempotency-Key": idempotency_key},
         body=members(
@@ -83,8 +80,7 @@ def get_account_status(
     """Get the import status of an account."""
     return Request(
         "get_account_status",
-        "GET",
-        target("account-transfer-status/{}/{}/", import_supplier_code, external_account_number),
+        *target("GET account-transfer-status/{}/{}/", import_supplier_code, external_account_number),
         models.AccountStatus,
     )
 
@@ -93,8 +89,7 @@ def get_account(import_supplier_code: str, external_account_number: str) -> Requ
     """Get everything that the service holds about an account."""
     return Request(
         "get_account",
-        "GET",
-        target("accounts/{}/{}/", import_supplier_code, external_account_number),
+        *target("GET accounts/{}/{}/", import_supplier_code, external_account_number),
         models.AccountHistory,
     )
 
@@ -105,8 +100,7 @@ def list_all_account_imports(
     """List every account import of a supplier."""
     return Pages(
         "list_all_account_imports",
-        "GET",
-        target("all-account-import-processes/{}/", import_supplier_code),
+        *target("GET all-account-import-processes/{}/", import_supplier_code),
         models.ListedImport,
         query={"limit": limit, "cursor": cursor},
     )
@@ -118,8 +112,7 @@ def list_pending_account_imports(
     """List the account imports that are staged and not created."""
     return Pages(
         "list_pending_account_imports",
-        "GET",
-        target("pending-account-import-processes/{}/", import_supplier_code),
+        *target("GET pending-account-import-processes/{}/", import_supplier_code),
         models.ListedImport,
         query={"limit": limit, "cursor": cursor},
     )
@@ -131,8 +124,7 @@ def list_imported_account_imports(
     """List the account imports whose account has been created."""
     return Pages(
         "list_imported_account_imports",
-        "GET",
-        target("imported-account-import-processes/{}/", import_supplier_code),
+        *target("GET imported-account-import-processes/{}/", import_supplier_code),
         models.ListedImport,
         query={"limit": limit, "cursor": cursor},
     )
@@ -144,8 +136,7 @@ def list_failed_account_imports(
     """List the accounts that are not created and whose last attempt failed."""
     return Pages(
         "list_failed_account_imports",
-        "GET",
-        target("failed-account-import-processes/{}/", import_supplier_code),
+        *target("GET failed-account-import-processes/{}/", import_supplier_code),
         models.FailedImport,
         query={"limit": limit, "cursor": cursor},
     )
@@ -154,7 +145,7 @@ def list_failed_account_imports(
 def get_attempt(attempt_id: str) -> Request[models.AttemptAnswer]:
     """Get an attempt to create an account."""
     return Request(
-        "get_attempt", "GET", target("account-import-attempts/{}/", attempt_id), models.AttemptAnswer
+        "get_attempt", *target("GET account-import-attempts/{}/", attempt_id), models.AttemptAnswer
     )
 
 
@@ -168,8 +159,7 @@ def list_attempts(
     """List the attempts to create an account, newest first."""
     return Pages(
         "list_attempts",
-        "GET",
-        target("account-import-attempts/{}/{}/", import_supplier_code, external_account_number),
+        *target("GET account-import-attempts/{}/{}/", import_supplier_code, external_account_number),
         models.AttemptAnswer,
         query={"limit": limit, "cursor": cursor},
     )
@@ -177,15 +167,14 @@ def list_attempts(
 
 def list_import_suppliers() -> Pages[models.ImportSupplierAnswer]:
     """List the organisation's import suppliers, by code."""
-    return Pages("list_import_suppliers", "GET", target("import-suppliers/"), models.ImportSupplierAnswer)
+    return Pages("list_import_suppliers", *target("GET import-suppliers/"), models.ImportSupplierAnswer)
 
 
 def get_import_supplier(import_supplier_code: str) -> Request[models.ImportSupplierAnswer]:
     """Get an import supplier."""
     return Request(
         "get_import_supplier",
-        "GET",
-        target("import-suppliers/{}/", import_supplier_code),
+        *target("GET import-suppliers/{}/", import_supplier_code),
         models.ImportSupplierAnswer,
     )
 
@@ -201,8 +190,7 @@ def create_notes(
     """Add notes to an account."""
     return Request(
         "create_notes",
-        "POST",
-        target("notes/create/"),
+        *target("POST notes/create/"),
         models.NotesReport,
         query={"report": "full"},
         headers={"Idempotency-Key": idempotency_key},
@@ -228,8 +216,7 @@ def create_transactions(
     """Add financial transactions to an account: all of them, or none."""
     return Request(
         "create_transactions",
-        "POST",
-        target("transactions/create/"),
+        *target("POST transactions/create/"),
         models.TransactionsReport,
         query={
             "report": "full",
@@ -257,8 +244,7 @@ def create_historical_statements(
     """Add statements from before the migration to an account."""
     return Request(
         "create_historical_statements",
-        "POST",
-        target("historical-statements/create/"),
+        *target("POST historical-statements/create/"),
         models.StatementsReport,
         query={"report": "full"},
         headers={"Idempotency-Key": idempotency_key},
@@ -284,8 +270,7 @@ def create_payment_instruction(
     """Add a payment instruction to an account, once its vendor has confirmed it."""
     return Request(
         "create_payment_instruction",
-        "POST",
-        target("payment-instruction/create/"),
+        *target("POST payment-instruction/create/"),
         models.PaymentInstructionReport,
         query={"report": "full"},
         headers={"Idempotency-Key": idempotency_key},
@@ -326,8 +311,7 @@ def start_batch(
     """Start a batch."""
     return Request(
         "start_batch",
-        "POST",
-        target("batches/"),
+        *target("POST batches/"),
         models.BatchProgressAnswer,
         query={
             "import_supplier": import_supplier,
@@ -359,8 +343,7 @@ def list_batches(
     """List the organisation's batches, newest first."""
     return Pages(
         "list_batches",
-        "GET",
-        target("batches/"),
+        *target("GET batches/"),
         models.BatchAnswer,
         query={"import_supplier": import_supplier, "limit": limit, "cursor": cursor},
     )
@@ -368,7 +351,7 @@ def list_batches(
 
 def get_batch(batch_id: str) -> Request[models.BatchProgressAnswer]:
     """Get the progress of a batch."""
-    return Request("get_batch", "GET", target("batches/{}/", batch_id), models.BatchProgressAnswer)
+    return Request("get_batch", *target("GET batches/{}/", batch_id), models.BatchProgressAnswer)
 
 
 def get_batch_results(
@@ -382,8 +365,7 @@ def get_batch_results(
     """Get the result of each line, streamed."""
     return Lines(
         "get_batch_results",
-        "GET",
-        target("batches/{}/results/", batch_id),
+        *target("GET batches/{}/results/", batch_id),
         models.LineResult,
         query={"code": code, "path": path, "status": status, "staging_result": staging_result},
         accept="application/x-ndjson",
@@ -394,8 +376,7 @@ def get_failed_lines(batch_id: str, *, code: str | None = None, path: str | None
     """Get the failed lines as they were sent."""
     return Lines(
         "get_failed_lines",
-        "GET",
-        target("batches/{}/failed-lines/", batch_id),
+        *target("GET batches/{}/failed-lines/", batch_id),
         bytes,
         query={"code": code, "path": path},
         accept="application/x-ndjson",
@@ -404,17 +385,17 @@ def get_failed_lines(batch_id: str, *, code: str | None = None, path: str | None
 
 def pause_batch(batch_id: str) -> Request[models.BatchProgressAnswer]:
     """Pause a batch."""
-    return Request("pause_batch", "POST", target("batches/{}/pause/", batch_id), models.BatchProgressAnswer)
+    return Request("pause_batch", *target("POST batches/{}/pause/", batch_id), models.BatchProgressAnswer)
 
 
 def resume_batch(batch_id: str) -> Request[models.BatchProgressAnswer]:
     """Resume a batch."""
-    return Request("resume_batch", "POST", target("batches/{}/resume/", batch_id), models.BatchProgressAnswer)
+    return Request("resume_batch", *target("POST batches/{}/resume/", batch_id), models.BatchProgressAnswer)
 
 
 def cancel_batch(batch_id: str) -> Request[models.BatchProgressAnswer]:
     """Cancel a batch."""
-    return Request("cancel_batch", "POST", target("batches/{}/cancel/", batch_id), models.BatchProgressAnswer)
+    return Request("cancel_batch", *target("POST batches/{}/cancel/", batch_id), models.BatchProgressAnswer)
 
 
 def set_batch_brake(
@@ -429,8 +410,7 @@ def set_batch_brake(
     """Set the error threshold of a batch."""
     return Request(
         "set_batch_brake",
-        "POST",
-        target("batches/{}/brake/", batch_id),
+        *target("POST batches/{}/brake/", batch_id),
         models.BatchProgressAnswer,
         query={
             "stop_after_errors": stop_after_errors,
@@ -453,8 +433,7 @@ def retry_failed_lines(
     """Retry the FAILED lines that may succeed now."""
     return Request(
         "retry_failed_lines",
-        "POST",
-        target("batches/{}/retry-failed/", batch_id),
+        *target("POST batches/{}/retry-failed/", batch_id),
         models.RetryAnswer,
         query={"code": code, "path": path, "all": all},
         headers={"Idempotency-Key": idempotency_key},
@@ -465,8 +444,7 @@ def compare_batches(batch_id: str, later_batch_id: str) -> Request[models.Compar
     """Compare two batches of one import supplier."""
     return Request(
         "compare_batches",
-        "GET",
-        target("batches/{}/comparison/{}/", batch_id, later_batch_id),
+        *target("GET batches/{}/comparison/{}/", batch_id, later_batch_id),
         models.ComparisonAnswer,
     )
 
@@ -477,8 +455,7 @@ def get_changed_accounts(
     """List the accounts that fail in at least one of two batches, streamed."""
     return Lines(
         "get_changed_accounts",
-        "GET",
-        target("batches/{}/comparison/{}/accounts/", batch_id, later_batch_id),
+        *target("GET batches/{}/comparison/{}/accounts/", batch_id, later_batch_id),
         models.ComparedAccountAnswer,
         query={"change": change},
         accept="application/x-ndjson",
@@ -488,10 +465,7 @@ def get_changed_accounts(
 def get_control_totals(batch_id: str) -> Request[models.ControlTotalsAnswer]:
     """Get the totals of a batch's file."""
     return Request(
-        "get_control_totals",
-        "GET",
-        target("batches/{}/control-totals/", batch_id),
-        models.ControlTotalsAnswer,
+        "get_control_totals", *target("GET batches/{}/control-totals/", batch_id), models.ControlTotalsAnswer
     )
 
 
@@ -506,8 +480,7 @@ def set_control_totals(
     """Set the control totals of a batch."""
     return Request(
         "set_control_totals",
-        "PUT",
-        target("batches/{}/control-totals/", batch_id),
+        *target("PUT batches/{}/control-totals/", batch_id),
         models.ControlTotalsAnswer,
         body=members(
             accounts=accounts,
@@ -528,8 +501,7 @@ def reconcile_import_supplier(
     """Compare what was sent with what was created, account by account."""
     return Request(
         "reconcile_import_supplier",
-        "GET",
-        target("reconciliation/{}/", import_supplier_code),
+        *target("GET reconciliation/{}/", import_supplier_code),
         models.ReconciliationAnswer,
         query={"batch": batch, "comparison": comparison, "full": full},
     )
@@ -547,8 +519,7 @@ def acknowledge_open(
     """Acknowledge refused accounts or lines that will not be migrated."""
     return Request(
         "acknowledge_open",
-        "POST",
-        target("reconciliation/{}/acknowledgements/", import_supplier_code),
+        *target("POST reconciliation/{}/acknowledgements/", import_supplier_code),
         models.AcknowledgedAnswer,
         body=members(
             reason=reason,
@@ -564,8 +535,7 @@ def get_acknowledgements(import_supplier_code: str) -> Pages[models.Acknowledgem
     """List acknowledgements, newest first."""
     return Pages(
         "get_acknowledgements",
-        "GET",
-        target("reconciliation/{}/acknowledgements/", import_supplier_code),
+        *target("GET reconciliation/{}/acknowledgements/", import_supplier_code),
         models.AcknowledgementAnswer,
     )
 
@@ -574,8 +544,7 @@ def get_id_map(import_supplier_code: str) -> Lines[dict[str, str]]:
     """List the external and the new number of every created account."""
     return Lines(
         "get_id_map",
-        "GET",
-        target("reconciliation/{}/id-map/", import_supplier_code),
+        *target("GET reconciliation/{}/id-map/", import_supplier_code),
         dict[str, str],
         accept="text/csv",
     )
@@ -587,8 +556,7 @@ def erase_account(
     """Erase the personal data of an account permanently."""
     return Request(
         "erase_account",
-        "POST",
-        target("account-import-process/erase/"),
+        *target("POST account-import-process/erase/"),
         models.ErasureAnswer,
         body=members(
             import_supplier=import_supplier,
@@ -610,8 +578,7 @@ def list_events(
     """List what happened since a position, oldest first."""
     return Pages(
         "list_events",
-        "GET",
-        target("events/"),
+        *target("GET events/"),
         models.FeedEvent,
         query={
             "cursor": cursor,
@@ -625,16 +592,13 @@ def list_events(
 
 def list_event_consumers() -> Pages[models.EventConsumerAnswer]:
     """List the organisation's named consumers of events."""
-    return Pages("list_event_consumers", "GET", target("events/consumers/"), models.EventConsumerAnswer)
+    return Pages("list_event_consumers", *target("GET events/consumers/"), models.EventConsumerAnswer)
 
 
 def forget_event_consumer(name: str) -> Request[models.EventConsumerAnswer]:
     """Forget a named consumer of events."""
     return Request(
-        "forget_event_consumer",
-        "POST",
-        target("events/consumers/{}/forget/", name),
-        models.EventConsumerAnswer,
+        "forget_event_consumer", *target("POST events/consumers/{}/forget/", name), models.EventConsumerAnswer
     )
 
 
@@ -642,8 +606,7 @@ def list_sessions(*, limit: int | None = None, cursor: str | None = None) -> Pag
     """List the organisation's active sessions, newest first."""
     return Pages(
         "list_sessions",
-        "GET",
-        target("sessions/"),
+        *target("GET sessions/"),
         models.SessionAnswer,
         query={"limit": limit, "cursor": cursor},
     )
@@ -651,12 +614,12 @@ def list_sessions(*, limit: int | None = None, cursor: str | None = None) -> Pag
 
 def end_session(session_id: str) -> Request[models.SessionAnswer]:
     """End a session and revoke its tokens."""
-    return Request("end_session", "POST", target("sessions/{}/end/", session_id), models.SessionAnswer)
+    return Request("end_session", *target("POST sessions/{}/end/", session_id), models.SessionAnswer)
 
 
 def get_api_key() -> Request[models.ApiKeyAnswer]:
     """Get your API key, and what holds for it."""
-    return Request("get_api_key", "GET", target("api-key/"), models.ApiKeyAnswer)
+    return Request("get_api_key", *target("GET api-key/"), models.ApiKeyAnswer)
 
 
 def preview_undo(
@@ -669,8 +632,7 @@ def preview_undo(
     """Preview an undo."""
     return Request(
         "preview_undo",
-        "POST",
-        target("undos/preview/"),
+        *target("POST undos/preview/"),
         models.UndoPreviewAnswer,
         body=members(
             import_supplier=import_supplier,
@@ -695,8 +657,7 @@ def start_undo(
     """Start an undo."""
     return Request(
         "start_undo",
-        "POST",
-        target("undos/"),
+        *target("POST undos/"),
         models.UndoProgressAnswer,
         headers={"Idempotency-Key": idempotency_key},
         body=members(
@@ -717,8 +678,7 @@ def list_undos(
     """List the organisation's undos, newest first."""
     return Pages(
         "list_undos",
-        "GET",
-        target("undos/"),
+        *target("GET undos/"),
         models.UndoAnswer,
         query={"import_supplier": import_supplier, "limit": limit, "cursor": cursor},
     )
@@ -726,15 +686,14 @@ def list_undos(
 
 def get_undo(undo_id: str) -> Request[models.UndoProgressAnswer]:
     """Get the progress of an undo."""
-    return Request("get_undo", "GET", target("undos/{}/", undo_id), models.UndoProgressAnswer)
+    return Request("get_undo", *target("GET undos/{}/", undo_id), models.UndoProgressAnswer)
 
 
 def get_undo_results(undo_id: str, *, outcome: str | None = None) -> Lines[models.UndoOutcomeAnswer]:
     """Get the outcome of each account, streamed."""
     return Lines(
         "get_undo_results",
-        "GET",
-        target("undos/{}/results/", undo_id),
+        *target("GET undos/{}/results/", undo_id),
         models.UndoOutcomeAnswer,
         query={"outcome": outcome},
         accept="application/x-ndjson",
@@ -743,7 +702,7 @@ def get_undo_results(undo_id: str, *, outcome: str | None = None) -> Lines[model
 
 def cancel_undo(undo_id: str) -> Request[models.UndoProgressAnswer]:
     """Cancel an undo."""
-    return Request("cancel_undo", "POST", target("undos/{}/cancel/", undo_id), models.UndoProgressAnswer)
+    return Request("cancel_undo", *target("POST undos/{}/cancel/", undo_id), models.UndoProgressAnswer)
 
 
 def plan_waves(
@@ -763,8 +722,7 @@ def plan_waves(
     """Plan the waves of a supplier."""
     return Request(
         "plan_waves",
-        "POST",
-        target("wave-plans/"),
+        *target("POST wave-plans/"),
         models.WavePlanAnswer,
         headers={"Idempotency-Key": idempotency_key},
         body=members(
@@ -786,8 +744,7 @@ def list_plans(*, import_supplier: str | None = None) -> Pages[models.WavePlanAn
     """List the organisation's wave plans, newest first."""
     return Pages(
         "list_plans",
-        "GET",
-        target("wave-plans/"),
+        *target("GET wave-plans/"),
         models.WavePlanAnswer,
         query={"import_supplier": import_supplier},
     )
@@ -795,30 +752,27 @@ def list_plans(*, import_supplier: str | None = None) -> Pages[models.WavePlanAn
 
 def get_plan(plan_id: str) -> Request[models.WavePlanAnswer]:
     """Get a wave plan and the progress of its waves."""
-    return Request("get_plan", "GET", target("wave-plans/{}/", plan_id), models.WavePlanAnswer)
+    return Request("get_plan", *target("GET wave-plans/{}/", plan_id), models.WavePlanAnswer)
 
 
 def start_wave(plan_id: str, number: int) -> Request[models.WavePlanAnswer]:
     """Start a wave by hand."""
     return Request(
-        "start_wave", "POST", target("wave-plans/{}/waves/{}/start/", plan_id, number), models.WavePlanAnswer
+        "start_wave", *target("POST wave-plans/{}/waves/{}/start/", plan_id, number), models.WavePlanAnswer
     )
 
 
 def pause_wave(plan_id: str, number: int) -> Request[models.WavePlanAnswer]:
     """Pause a wave until it is resumed by hand."""
     return Request(
-        "pause_wave", "POST", target("wave-plans/{}/waves/{}/pause/", plan_id, number), models.WavePlanAnswer
+        "pause_wave", *target("POST wave-plans/{}/waves/{}/pause/", plan_id, number), models.WavePlanAnswer
     )
 
 
 def resume_wave(plan_id: str, number: int) -> Request[models.WavePlanAnswer]:
     """Resume a paused wave."""
     return Request(
-        "resume_wave",
-        "POST",
-        target("wave-plans/{}/waves/{}/resume/", plan_id, number),
-        models.WavePlanAnswer,
+        "resume_wave", *target("POST wave-plans/{}/waves/{}/resume/", plan_id, number), models.WavePlanAnswer
     )
 
 
@@ -826,8 +780,7 @@ def reconcile_wave(plan_id: str, number: int) -> Request[models.WavePlanAnswer]:
     """Reconcile a wave again."""
     return Request(
         "reconcile_wave",
-        "POST",
-        target("wave-plans/{}/waves/{}/reconcile/", plan_id, number),
+        *target("POST wave-plans/{}/waves/{}/reconcile/", plan_id, number),
         models.WavePlanAnswer,
     )
 
@@ -838,8 +791,7 @@ def approve_wave(
     """Approve a reconciled wave, so that the next one can start."""
     return Request(
         "approve_wave",
-        "POST",
-        target("wave-plans/{}/waves/{}/approve/", plan_id, number),
+        *target("POST wave-plans/{}/waves/{}/approve/", plan_id, number),
         models.WavePlanAnswer,
         body=members(reason=reason, by=by),
     )
@@ -851,8 +803,7 @@ def stop_wave(
     """Stop a wave and every later one."""
     return Request(
         "stop_wave",
-        "POST",
-        target("wave-plans/{}/waves/{}/stop/", plan_id, number),
+        *target("POST wave-plans/{}/waves/{}/stop/", plan_id, number),
         models.WavePlanAnswer,
         body=members(reason=reason, by=by),
     )
@@ -870,8 +821,7 @@ def create_webhook(
     """Create a webhook."""
     return Request(
         "create_webhook",
-        "POST",
-        target("webhooks/"),
+        *target("POST webhooks/"),
         models.NewWebhookAnswer,
         headers={"Idempotency-Key": idempotency_key},
         body=members(
@@ -886,12 +836,12 @@ def create_webhook(
 
 def list_webhooks() -> Pages[models.WebhookAnswer]:
     """List the organisation's webhooks."""
-    return Pages("list_webhooks", "GET", target("webhooks/"), models.WebhookAnswer)
+    return Pages("list_webhooks", *target("GET webhooks/"), models.WebhookAnswer)
 
 
 def get_webhook(webhook_id: str) -> Request[models.WebhookAnswer]:
     """Get a webhook."""
-    return Request("get_webhook", "GET", target("webhooks/{}/", webhook_id), models.WebhookAnswer)
+    return Request("get_webhook", *target("GET webhooks/{}/", webhook_id), models.WebhookAnswer)
 
 
 def change_webhook(
@@ -906,8 +856,7 @@ def change_webhook(
     """Change a webhook, or switch it off or on."""
     return Request(
         "change_webhook",
-        "PATCH",
-        target("webhooks/{}/", webhook_id),
+        *target("PATCH webhooks/{}/", webhook_id),
         models.WebhookAnswer,
         body=members(
             url=url,
@@ -921,7 +870,7 @@ def change_webhook(
 
 def remove_webhook(webhook_id: str) -> Request[models.WebhookAnswer]:
     """Remove a webhook for ever."""
-    return Request("remove_webhook", "DELETE", target("webhooks/{}/", webhook_id), models.WebhookAnswer)
+    return Request("remove_webhook", *target("DELETE webhooks/{}/", webhook_id), models.WebhookAnswer)
 
 
 def rotate_webhook_secret(
@@ -930,8 +879,7 @@ def rotate_webhook_secret(
     """Replace the secret of a webhook."""
     return Request(
         "rotate_webhook_secret",
-        "POST",
-        target("webhooks/{}/secret/", webhook_id),
+        *target("POST webhooks/{}/secret/", webhook_id),
         models.NewSecretAnswer,
         headers={"Idempotency-Key": idempotency_key},
         body=members(overlap_hours=overlap_hours),
@@ -944,8 +892,7 @@ def test_webhook(
     """Send a test event."""
     return Request(
         "test_webhook",
-        "POST",
-        target("webhooks/{}/test/", webhook_id),
+        *target("POST webhooks/{}/test/", webhook_id),
         models.WebhookDeliveryAnswer,
         headers={"Idempotency-Key": idempotency_key},
     )
@@ -957,8 +904,7 @@ def list_webhook_deliveries(
     """List the deliveries of a webhook, newest first."""
     return Pages(
         "list_webhook_deliveries",
-        "GET",
-        target("webhooks/{}/deliveries/", webhook_id),
+        *target("GET webhooks/{}/deliveries/", webhook_id),
         models.WebhookDeliveryAnswer,
         query={"state": state, "limit": limit, "cursor": cursor},
     )
@@ -968,8 +914,7 @@ def get_webhook_delivery(webhook_id: str, delivery_number: int) -> Request[model
     """Get a delivery with all its attempts."""
     return Request(
         "get_webhook_delivery",
-        "GET",
-        target("webhooks/{}/deliveries/{}/", webhook_id, delivery_number),
+        *target("GET webhooks/{}/deliveries/{}/", webhook_id, delivery_number),
         models.WebhookDeliveryAnswer,
     )
 
@@ -985,8 +930,7 @@ def redeliver_webhook(
     """Send events again: one, all since a time, or all that have failed since."""
     return Request(
         "redeliver_webhook",
-        "POST",
-        target("webhooks/{}/redeliver/", webhook_id),
+        *target("POST webhooks/{}/redeliver/", webhook_id),
         models.RedeliveredAnswer,
         headers={"Idempotency-Key": idempotency_key},
         body=members(delivery_number=delivery_number, since=since, only_failed=only_failed),
@@ -996,7 +940,7 @@ def redeliver_webhook(
 def get_report(subject: str, *, wave: int | None = None) -> Lines[bytes]:
     """Get a report as one page that can be shared or printed."""
     return Lines(
-        "get_report", "GET", target("reports/{}/", subject), bytes, query={"wave": wave}, accept="text/html"
+        "get_report", *target("GET reports/{}/", subject), bytes, query={"wave": wave}, accept="text/html"
     )
 
 

@@ -85,9 +85,13 @@ def as_sent(request: Lines[Any], accept: str | None = None) -> Lines[bytes]:
     return copied
 
 
-def target(template: str, *parts: object) -> str:
-    """Return a path of the interface with each part percent-encoded, also if it contains slashes."""
-    return "/v1/data-import/" + template.format(*(quote(str(part), safe="") for part in parts))
+def target(template: str, *parts: object) -> tuple[str, str]:
+    """Return the method and the path of a template such as `GET batches/{}/`.
+
+    Each part is percent-encoded, also if it contains slashes.
+    """
+    method, path = template.split()
+    return method, "/v1/data-import/" + path.format(*(quote(str(part), safe="") for part in parts))
 
 
 class Absent(Enum):
