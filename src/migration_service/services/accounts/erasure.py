@@ -146,10 +146,11 @@ def erase_outcomes(
 
     Without numbers, these are all lines of the batch that have failed.
     """
-    if line_numbers is None or line_numbers:
-        values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
-        numbers = None if line_numbers is None else list(line_numbers)
-        session.execute(sql.ERASE_OUTCOMES, values | {"line_numbers": numbers})
+    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
+    if line_numbers is None:
+        session.execute(sql.ERASE_FAILED, values)
+    elif line_numbers:
+        session.execute(sql.ERASE_OUTCOMES, values | {"line_numbers": list(line_numbers)})
 
 
 def remove_staged_again(session: Session, *, limit: int) -> int:

@@ -32,7 +32,9 @@ ALONE_AFTER = 2
 _LATER = """now() + greatest(interval '5 seconds',
                          least(interval '5 minutes', (now() - coalesce(deferred_since, now())) / 2))"""
 
-_RECOUNT = text(f"""
+# For some chunks, and for all. One statement for both would read all chunks for some.
+_RECOUNT, _RECOUNT_ALL = (
+    text(f"""
     WITH counted AS (
         SELECT batch_chunk.first_line AS chunk, found.counts, found.errors, found.warnings,
                found.staging, found.done, found.failures, found.warned
@@ -65,7 +67,7 @@ _RECOUNT = text(f"""
                         FROM line WHERE status NOT IN ({_OPEN}) AND warnings <> '[]' GROUP BY 1) AS by_codes)
                         AS warned
             ) AS found
-        WHERE batch_id = :batch_id AND (:first_lines IS NULL OR first_line = ANY (:first_lines)))
+        WHERE batch_id = :batch_id {chosen})
     UPDATE batch_chunk SET
         counts = counted.counts, error_counts = counted.errors, warning_counts = counted.warnings,
         staging_counts = counted.staging,
@@ -86,7 +88,12 @@ _RECOUNT = text(f"""
         tries = least(greatest(tries - 1, 0), {ALONE_AFTER}),
         attempts = NULL, dispatched_at = clock_timestamp()
     FROM counted WHERE batch_id = :batch_id AND first_line = counted.chunk
-""").bindparams(bindparam("first_lines", type_=ARRAY(BigInteger)), bindparam("processor_wait", type_=Double))
+""").bindparams(bindparam("processor_wait", type_=Double), *parameters)
+    for chosen, parameters in (
+        ("AND first_line = ANY (:first_lines)", [bindparam("first_lines", type_=ARRAY(BigInteger))]),
+        ("", []),
+    )
+)
 
 
 def recount(
@@ -105,8 +112,11 @@ def recount(
     have just got an outcome, and `refused` the number of these without an attempt. `processor_wait` is the
     share of the time for which the worker waited for a processor. The caller holds the locks of the chunks.
     """
-    values = {"batch_id": batch_id, "first_lines": first_lines, "worked": worked, "refused": refused}
-    session.execute(_RECOUNT, values | {"processor_wait": processor_wait})
+    values = {"batch_id": batch_id, "worked": worked, "refused": refused, "processor_wait": processor_wait}
+    if first_lines is None:
+        session.execute(_RECOUNT_ALL, values)
+    else:
+        session.execute(_RECOUNT, values | {"first_lines": first_lines})
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from psycopg.errors import DeadlockDetected, LockNotAvailable
-from sqlalchemy import Row, text
+from sqlalchemy import ARRAY, BigInteger, Row, bindparam, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
@@ -250,7 +250,9 @@ def write_outcomes(session: Session, batch_id: UUID, results: Sequence[LineResul
         }
         for result in results
     ]
-    session.execute(_WRITE_OUTCOMES, {"batch_id": batch_id, "results": encode_json(rows).decode()})
+    numbers = [result.line_number for result in results]
+    values = {"batch_id": batch_id, "line_numbers": numbers, "results": encode_json(rows).decode()}
+    session.execute(_WRITE_OUTCOMES, values)
 
 
 def tell_outcomes(session: Session, batch: Batch, results: Sequence[LineResult]) -> None:
@@ -287,6 +289,7 @@ def _storable_items(items: Sequence[ErrorItem]) -> list[dict[str, str | None]] |
     return [{name: storable_text(text) for name, text in item.to_dict().items()} for item in items] or None
 
 
+# The numbers are there twice, so that no plan reads all lines of the batch to join them.
 _WRITE_OUTCOMES = text("""
     UPDATE batch_line SET status = result.status, external_account_number = result.external_account_number,
         service_account_number = result.service_account_number,
@@ -295,5 +298,6 @@ _WRITE_OUTCOMES = text("""
     FROM jsonb_to_recordset(CAST(:results AS jsonb)) AS result (
         line_number bigint, status text, external_account_number text, service_account_number text,
         errors jsonb, warnings jsonb, staging_result text, understood jsonb)
-    WHERE batch_id = :batch_id AND batch_line.line_number = result.line_number
-""")
+    WHERE batch_id = :batch_id AND batch_line.line_number = ANY (:line_numbers)
+      AND batch_line.line_number = result.line_number
+""").bindparams(bindparam("line_numbers", type_=ARRAY(BigInteger)))
