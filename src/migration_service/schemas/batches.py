@@ -4,7 +4,7 @@ from migration_payloads.profile import Profile
 from migration_payloads.schemas import fields
 from migration_payloads.schemas.base import AnswerSchema, Fields
 from migration_service import states
-from migration_service.schemas import answers, error_threshold
+from migration_service.schemas import answers, control_totals, error_threshold
 from migration_service.schemas.extracts import extract_moment
 from migration_service.schemas.paging import page_cursor, page_limit
 from migration_service.schemas.requests import LineErrorObjectSchema
@@ -238,14 +238,8 @@ class BatchProgressAnswerSchema(BatchAnswerSchema):
         error_threshold.ERROR_THRESHOLD,
         allow_none=True,
     )
-    control_totals_differing = answers.Integer(
-        "How many control totals differ from the file. Null if none were given.", 0, allow_none=True
-    )
-    control_totals_as_given = answers.Boolean(
-        "True if no control total differs and the whole file could be read. Null if none were given.",
-        True,
-        allow_none=True,
-    )
+    control_totals_differing = control_totals.DIFFERING
+    control_totals_as_given = control_totals.AS_GIVEN
 
 
 class RetryAnswerSchema(BatchProgressAnswerSchema):

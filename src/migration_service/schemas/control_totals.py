@@ -25,6 +25,16 @@ EXAMPLE: dict[str, Any] = {
 }
 _BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
 
+#: The fields of answers about a file that tell whether it has what its control totals say.
+DIFFERING = answers.Integer(
+    "How many control totals differ from the file. Null if none were given.", 0, allow_none=True
+)
+AS_GIVEN = answers.Boolean(
+    "True if no control total differs and the whole file could be read. Null if none were given.",
+    True,
+    allow_none=True,
+)
+
 
 class Count(WholeNumber):
     """A number of things."""

@@ -7,7 +7,7 @@ from marshmallow.exceptions import ValidationError
 
 from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_payloads.schemas.fields import Flag, Identifier, Message, Values, WholeNumber
-from migration_service.schemas import answers
+from migration_service.schemas import answers, control_totals
 from migration_service.schemas.deciding import decided_by
 from migration_service.schemas.requests import ErrorObjectSchema
 from migration_service.states import OpenReason, Problem
@@ -210,14 +210,8 @@ class SentBookAnswerSchema(AnswerSchema):
         allow_none=True,
     )
     file_bytes = answers.Integer("Its size in bytes as it was sent.", 36_412_877, allow_none=True)
-    control_totals_differing = answers.Integer(
-        "How many control totals differ from the file. Null if none were given.", 0, allow_none=True
-    )
-    control_totals_as_given = answers.Boolean(
-        "True if no control total differs and the whole file could be read. Null if none were given.",
-        True,
-        allow_none=True,
-    )
+    control_totals_differing = control_totals.DIFFERING
+    control_totals_as_given = control_totals.AS_GIVEN
     is_superseded = answers.Boolean(
         "Whether its control totals do not match, but later files have all of its accounts.", False
     )
