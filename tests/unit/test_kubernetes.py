@@ -22,8 +22,8 @@ from migration_service.tasks.names import QUEUES
 from migration_service_local.servers.postgres import DATABASE
 from support.deployment_files import ROOT, options, seconds_of_web, seconds_of_workers, unknown_settings
 from support.factories import Customer
+from support.rows import add_chunk, make_batch
 from support.servers import EmbeddedServers
-from unit.services.batches.batch_rows import add_chunk, make_batch
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
 #: Each pod, and its service in docker-compose.yml.

@@ -42,8 +42,8 @@ from migration_service.services.undo.execution import revert_piece
 from migration_service.states import BatchKind, BatchMode, LineStatus
 from migration_service_local.servers.postgres import DATABASE
 from support.factories import Customer, make_customer
+from support.rows import add_chunk, make_batch, make_created, make_line, make_supplier
 from support.servers import EmbeddedServers
-from unit.services.reporting.rows import make_batch, make_chunk, make_created, make_line, make_supplier
 
 _NOW = datetime.now(UTC)
 _CLAIM = {"limit": 10, "domain": "energy.example", "lease": 90}
@@ -217,7 +217,7 @@ def _collect_pieces(engine: Engine) -> dict[str, Any]:
         batches = [make_batch(session, known)]
         for kind in (it for it in BatchKind if it.is_added_data):
             batches.append(make_batch(session, known, mode="import", kind=kind))
-            make_chunk(session, batches[-1])
+            add_chunk(session, batches[-1])
         for batch in batches:
             make_line(session, batch, 1, "1", "ADDED", chunk_line=1, understood=[_ITEM])
         ids = [batch.id for batch in batches]

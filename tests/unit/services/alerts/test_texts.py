@@ -5,7 +5,7 @@ from sqlalchemy.orm import Session
 from migration_service.services.alerts.messages import describe_paused
 from migration_service.states import WaveState
 from support.factories import Customer
-from unit.services.batches.batch_rows import add_chunk
+from support.rows import add_chunk
 from unit.services.waves.wave_rows import batch_of, make_wave
 
 

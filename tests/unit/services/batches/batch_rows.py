@@ -11,42 +11,12 @@ from migration_service.db.base import new_id
 from migration_service.models import Batch, BatchChunk, BatchLine
 from migration_service.services.batches.results.counts import recount
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
-from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
-from migration_service.services.setup.teams import get_operations_team_id
 from support.factories import Customer
 from support.imported_account import LEDGER
+from support.rows import add_chunk, make_batch
 
 #: For a difference of times, as `func.now() - seconds(5)`.
 seconds: Any = lambda number: func.make_interval(0, 0, 0, 0, 0, 0, number)  # noqa: E731
-
-
-def find_supplier(session: Session, customer: Customer) -> KnownSupplier:
-    """Return the customer's supplier."""
-    return get_import_supplier(session, customer.import_supplier, organisation_id=None)
-
-
-def make_batch(session: Session, customer: Customer, **values: Any) -> Batch:
-    """Insert a batch of the customer's supplier, without lines."""
-    supplier = find_supplier(session, customer)
-    given = {"mode": "validate", "source": "upload"} | values
-    batch = Batch(
-        id=new_id(), organisation_id=customer.organisation_id, import_supplier_id=supplier.id, **given
-    )
-    session.add(batch)
-    session.flush()
-    session.refresh(batch)
-    return batch
-
-
-def add_chunk(
-    session: Session, batch: Batch, first_line: int = 1, last_line: int = 9, **values: Any
-) -> BatchChunk:
-    """Insert a chunk, without lines."""
-    chunk = BatchChunk(batch_id=batch.id, first_line=first_line, last_line=last_line, **values)
-    session.add(chunk)
-    session.flush()
-    session.refresh(chunk)
-    return chunk
 
 
 def without_indexes(session: Session) -> None:
@@ -98,8 +68,7 @@ def make_chunk(
     session: Session, customer: Customer, lines: Sequence[Mapping[str, Any] | bytes], **values: Any
 ) -> ChunkKey:
     """Insert a batch with one chunk, which has these lines: import, unless the mode is given."""
-    team = get_operations_team_id(session, customer.organisation_id, customer.operations_team)
-    batch = make_batch(session, customer, **{"mode": "import", "operations_team_id": team} | values)
+    batch = make_batch(session, customer, **{"mode": "import"} | values)
     by_account = batch.kind != "accounts"
     add_chunk(session, batch, 1, len(lines), by_account=by_account)
     for number, line in enumerate(lines, 1):

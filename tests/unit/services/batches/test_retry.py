@@ -28,7 +28,8 @@ from migration_service.services.batches.retry import Retried, Retryable, count_r
 from migration_service.states import BatchMode, LineStatus
 from support.audit import list_told
 from support.factories import Customer
-from unit.services.batches.batch_rows import add_chunk, find_supplier, make_batch, without_indexes
+from support.rows import add_chunk, find_supplier, make_batch
+from unit.services.batches.batch_rows import without_indexes
 from unit.services.undo.undo_rows import add_pending
 
 _MAY_PASS = "account_creation_failed"

@@ -31,7 +31,6 @@ from migration_service.services.batches.states import (
 )
 from migration_service.services.batches.undo_guards import find_undos_of_plans, require_no_undo
 from migration_service.services.setup.suppliers import set_status
-from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.services.waves.reading import list_waves
 from migration_service.states import (
     BatchCondition,
@@ -43,7 +42,7 @@ from migration_service.states import (
 )
 from support.audit import list_entries
 from support.factories import Customer, make_customer
-from unit.services.batches.batch_rows import add_chunk, make_batch
+from support.rows import add_chunk, make_batch
 from unit.services.undo.undo_rows import MOMENT, add_undo
 from unit.services.waves.wave_rows import batch_of, make_plan
 
@@ -189,7 +188,6 @@ def test_a_changed_batch_is_locked(sessions: sessionmaker[Session], customer: Cu
 
 def test_a_report_has_everything_that_is_known_of_a_batch(session: Session, customer: Customer) -> None:
     now = session.scalars(select(func.now())).one()
-    team = get_operations_team_id(session, customer.organisation_id, customer.operations_team)
     stored: dict[str, Any] = {
         "name": "a name",
         "file_name": "a file",
@@ -207,7 +205,7 @@ def test_a_report_has_everything_that_is_known_of_a_batch(session: Session, cust
     }
     brake = ErrorThreshold(stop_after_errors="9").to_dict()
     sha256 = bytes(range(32))
-    batch = make_batch(session, customer, operations_team_id=team, brake=brake, file_sha256=sha256, **stored)
+    batch = make_batch(session, customer, brake=brake, file_sha256=sha256, **stored)
     worked: dict[str, Any] = {"finished_at": now, "worked_at": now, "worked": 25, "done": 25}
     add_chunk(
         session,

@@ -35,7 +35,7 @@ from migration_service.services.reconciliation.submitted import (
 )
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchKind, OpenReason
-from unit.services.reporting.rows import add, compare, make_batch, make_chunk, make_created, make_line
+from support.rows import add, add_chunk, compare, make_batch, make_created, make_line
 
 _DAY = date(2026, 1, 1)
 _AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -53,7 +53,7 @@ class Book:
         """Insert a batch of added data, with a chunk."""
         batch = make_batch(self.session, self.known, **{"mode": "import", "kind": kind} | values)
         if chunk:
-            make_chunk(self.session, batch)
+            add_chunk(self.session, batch)
         return batch
 
     def send(
@@ -230,7 +230,7 @@ def test_payment_instructions_are_compared_by_vendor_type_and_reference(session:
 def _note_lines(book: Book, batch: Batch, *numbers: str) -> None:
     """Insert a chunk for each of these accounts, with a line whose note it does not have."""
     for line, number in reversed([*enumerate(numbers, 1)]):
-        make_chunk(book.session, batch, line)
+        add_chunk(book.session, batch, line)
         book.send(batch, line, number, {"notes": [{"body": "x"}]}, chunk=line)
 
 

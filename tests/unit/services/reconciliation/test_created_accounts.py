@@ -21,7 +21,7 @@ from migration_service.services.reconciliation.created_accounts import (
 )
 from migration_service.services.reconciliation.differences import AccountDifference, Difference, Totals
 from migration_service.services.setup.suppliers import KnownSupplier
-from unit.services.reporting.rows import add, compare, make_batch, make_created, make_line, make_process
+from support.rows import add, compare, make_batch, make_created, make_line, make_process
 
 
 def _difference(measure: str, staged: Any, created: Any) -> Difference:

@@ -28,7 +28,7 @@ from migration_service.services.reconciliation.submitted import (
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import OpenReason
 from support.audit import list_entries
-from unit.services.reporting.rows import add, build_line, make_batch, make_process, make_supplier, read_now
+from support.rows import add, build_line, make_batch, make_process, make_supplier, read_now
 
 _NOTHING = Submitted()
 

@@ -7,7 +7,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.services.setup.suppliers import KnownSupplier
-from unit.services.reporting.rows import make_supplier
+from support.rows import make_supplier
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from migration_service.services.reporting.comparison import (
 )
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import AccountChange, CodeChange
-from unit.services.reporting.rows import build_line, make_batch, make_chunk, make_line, make_supplier
+from support.rows import add_chunk, build_line, make_batch, make_line, make_supplier
 
 #: For each account its statuses in the two batches. None: it is not in the batch.
 _STATUSES = {
@@ -155,7 +155,7 @@ def test_codes_are_summed_over_chunks_and_the_most_frequent_ones_come_first(
         (after, 10, {"came": 4, "shrank": 4, "more": 4}, {"new": 1}),
         (third, 1, {"same": 7}, {"unknown": 1}),
     ):
-        make_chunk(session, batch, line, error_counts=errors, warning_counts=warnings)
+        add_chunk(session, batch, line, error_counts=errors, warning_counts=warnings)
     found = compare_batches(session, before.id, after.id).codes
     expected = [
         ("shrank", 5, 4, CodeChange.SHRANK),

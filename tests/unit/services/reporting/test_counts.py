@@ -34,12 +34,12 @@ from migration_service.services.reporting.work import (
 )
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import EmailState
-from unit.services.reporting.rows import (
+from support.rows import (
     add,
+    add_chunk,
     make_account,
     make_attempt,
     make_batch,
-    make_chunk,
     make_line,
     make_process,
     make_supplier,
@@ -65,7 +65,7 @@ def test_what_is_in_progress_has_a_slot_each(session: Session, known: KnownSuppl
         make_attempt(session, known, process, created_at=now - timedelta(seconds=age))
     for mode, attempts in (("import", 2), ("dry-run", 3), ("stage", 4), ("validate", 5), ("import", None)):
         ids = None if attempts is None else [new_id() for _ in range(attempts)]
-        make_chunk(session, make_batch(session, known, mode=mode), attempts=ids)
+        add_chunk(session, make_batch(session, known, mode=mode), attempts=ids)
     session.get_one(ServiceLimit, 1).concurrency_limit = None
     assert read_in_progress(session) == InProgress(3 + 5, 90.0, None)
 
@@ -94,7 +94,7 @@ def _make_open(session: Session, known: KnownSupplier, other: KnownSupplier) -> 
             finished_at=ended,
         )
         is_done = done == lines
-        make_chunk(
+        add_chunk(
             session,
             batch,
             last_line=lines,
@@ -175,7 +175,7 @@ def test_accounts_and_attempts_are_counted(
         ended = read_now(session) if outcome else None
         make_attempt(session, other, process, outcome=outcome, error_code=code, finished_at=ended)
     for mode, refused in (("import", 3), ("import", 4), ("dry-run", 100), ("stage", 1_000)):
-        make_chunk(session, make_batch(session, known, mode=mode), refused=refused)
+        add_chunk(session, make_batch(session, known, mode=mode), refused=refused)
     found = count_accounts(session)
     assert sorted(found["accounts"]) == [
         ["MINE", "IMPORTED", 2],
@@ -245,7 +245,7 @@ def _fail(session: Session, batch: Batch, *lines: tuple[str | None, str]) -> Non
     for place, (number, codes) in enumerate(lines, 1):
         errors = [{"code": code, "detail": "", "attr": None} for code in codes.split()]
         make_line(session, batch, place, number, "FAILED", errors=errors)
-    make_chunk(session, batch, first_line=1, last_line=len(lines), counts={"FAILED": len(lines)})
+    add_chunk(session, batch, first_line=1, last_line=len(lines), counts={"FAILED": len(lines)})
 
 
 def test_the_most_frequent_codes_of_what_is_refused_now_come_first(
@@ -333,7 +333,7 @@ def test_running_chunks_are_those_of_the_suppliers(
         batch = make_batch(session, supplier, **names)
         at = read_now(session) - timedelta(seconds=age)
         ids = None if attempts is None else [new_id() for _ in range(attempts)]
-        make_chunk(session, batch, 4, last_line=7, attempts=ids, tries=tries, dispatched_at=at)
+        add_chunk(session, batch, 4, last_line=7, attempts=ids, tries=tries, dispatched_at=at)
         if attempts is not None:
             name = names.get("name") or names.get("file_name")
             chunk = RunningChunk(supplier.code, batch.id, name, 4, 7, attempts, tries, float(age))

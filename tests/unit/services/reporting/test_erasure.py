@@ -30,7 +30,7 @@ from migration_service.services.accounts.erasure import (
 )
 from migration_service.services.setup.suppliers import KnownSupplier
 from support.audit import list_told
-from unit.services.reporting.rows import (
+from support.rows import (
     add,
     make_account,
     make_attempt,

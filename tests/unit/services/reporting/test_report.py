@@ -33,10 +33,10 @@ from migration_service.services.reporting.report import Decision, FailedCode, Re
 from migration_service.services.reporting.report_rates import Rates, read_rates
 from migration_service.services.reporting.report_subject import ReportKind, ReportSubject, find_subject
 from migration_service.services.setup.suppliers import KnownSupplier
-from unit.services.reporting.rows import (
+from support.rows import (
     add,
+    add_chunk,
     make_batch,
-    make_chunk,
     make_line,
     make_plan,
     make_process,
@@ -149,7 +149,7 @@ def failures(session: Session, known: KnownSupplier, other: KnownSupplier) -> li
     make_line(session, second, 4, "9", "VALID", "very_often")
     _fail(session, make_batch(session, other), 1, "1", ("foreign", None))
     for batch, errors in ((first, {"very_often": 5}), (second, {"very_often": 1})):
-        make_chunk(session, batch, error_counts=errors)
+        add_chunk(session, batch, error_counts=errors)
     return [first, second]
 
 
@@ -378,7 +378,7 @@ def test_lines_of_batches_are_counted_in_parts(session: Session, known: KnownSup
     def make(started: int | None, finished: int | None, *chunks: tuple[int, dict[str, int]]) -> Batch:
         batch = make_batch(session, known, lines=9, started_at=at(started), finished_at=at(finished))
         for line, (second, counts) in enumerate(chunks, 1):
-            make_chunk(session, batch, line, counts=counts, finished_at=at(second))
+            add_chunk(session, batch, line, counts=counts, finished_at=at(second))
         return batch
 
     first = make(0, 30, (-1, {"VALID": 100}), (3, {"VALID": 1, "FAILED": 2}), (4, {"VALID": 5}))

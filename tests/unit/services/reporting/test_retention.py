@@ -42,12 +42,12 @@ from migration_service.services.reporting.retention import (
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.webhooks.deliveries import remove_old_deliveries
 from support.interleavings import COMMIT, Script, Step, explore
-from unit.services.reporting.rows import (
+from support.rows import (
     add,
+    add_chunk,
     make_account,
     make_attempt,
     make_batch,
-    make_chunk,
     make_line,
     make_plan,
     make_process,
@@ -96,7 +96,7 @@ def test_batches_that_nobody_works_on_are_cancelled(session: Session, known: Kno
         given = {"mode": "import", "state": state, "reason": "too_many_errors", "created_at": now - age}
         batch = make_batch(session, known, **given | values)
         for line, ago in enumerate(worked, 1):
-            make_chunk(session, batch, line, worked_at=now - ago)
+            add_chunk(session, batch, line, worked_at=now - ago)
         return batch
 
     cancelled = [

@@ -27,7 +27,7 @@ from migration_service.services.reporting import timeline
 from migration_service.services.reporting.search import FoundAccount, find_accounts
 from migration_service.services.reporting.timeline import Event, EventKind, list_events
 from migration_service.services.setup.suppliers import KnownSupplier
-from unit.services.reporting.rows import add, make_account, make_process, make_supplier
+from support.rows import add, make_account, make_process, make_supplier
 
 
 @pytest.fixture

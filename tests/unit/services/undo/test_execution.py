@@ -40,14 +40,10 @@ from migration_service.services.waves.reading import list_waves
 from migration_service.states import BatchState, UndoBlocker, UndoOutcome, UndoState, WaveState
 from support.audit import list_entries
 from support.factories import Customer, make_customer
-from unit.services.batches.batch_rows import add_chunk, add_lines, find_supplier, make_batch, seconds
+from support.rows import add_chunk, find_supplier, make_batch
+from unit.services.batches.batch_rows import add_lines, seconds
 from unit.services.undo.undo_rows import MOMENT, add_account, add_line, add_pending, add_undo, add_undo_line
 from unit.services.waves.wave_rows import batch_of, make_plan
-
-
-def _make_batch(session: Session, customer: Customer, **values: Any) -> Batch:
-    given = {"mode": "stage", "source": "upload", "state": BatchState.COMPLETED} | values
-    return make_batch(session, customer, **given)
 
 
 def _order(session: Session, customer: Customer, *numbers: str, **values: Any) -> UndoOrder:
@@ -98,7 +94,7 @@ def test_a_reference_to_the_batch_hinders_no_undo(
 ) -> None:
     """A chunk that is written refers to its batch, and so locks the key of the batch."""
     with sessions() as session, sessions() as another:
-        batch = _make_batch(session, customer, state=BatchState.PAUSED)
+        batch = make_batch(session, customer, state=BatchState.PAUSED)
         add_account(session, customer, "a")
         add_line(session, batch.id, 1, "a")
         session.commit()
@@ -109,7 +105,7 @@ def test_a_reference_to_the_batch_hinders_no_undo(
 def test_a_batch_and_a_wave_are_undone_by_their_own_supplier(
     session: Session, customer: Customer, other: Customer
 ) -> None:
-    batch = _make_batch(session, customer)
+    batch = make_batch(session, customer, state=BatchState.COMPLETED)
     plan = make_plan(session, customer, WaveState.STOPPED, WaveState.STOPPED)
     own = find_supplier(session, customer)
     create_import_supplier(session, code=f"{own.code}2", organisation_name=customer.organisation)

@@ -6,25 +6,17 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
-from migration_service.models import Account, AccountImportProcess, BatchLine, Undo, UndoLine
-from migration_service.services.setup.teams import get_operations_team_id
+from migration_service.models import Account, BatchLine, Undo, UndoLine
 from support.factories import Customer
-from unit.services.batches.batch_rows import find_supplier
+from support.rows import find_supplier, make_account, make_process, team_of
 
 MOMENT = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
 def add_pending(session: Session, customer: Customer, *numbers: str, **values: Any) -> list[int]:
     """Insert staged accounts. Return the ids of their import processes."""
-    supplier = find_supplier(session, customer)
-    given = {"payload": {}, "payload_sha256": b"", "rules_version": "1", "profile": "lenient"} | values
-    processes = [
-        AccountImportProcess(import_supplier_id=supplier.id, external_account_number=number, **given)
-        for number in numbers
-    ]
-    session.add_all(processes)
-    session.flush()
-    return [process.id for process in processes]
+    given = {"state": "PENDING", "rules_version": "1", "profile": "lenient"} | values
+    return [make_process(session, customer, number, **given).id for number in numbers]
 
 
 def add_account(
@@ -35,26 +27,9 @@ def add_account(
     **values: Any,
 ) -> Account:
     """Insert an account that was created, with its import process. `values` are of the process."""
-    service_account_number = service_account_number or f"A-{number}"
-    given = {
-        "state": "IMPORTED",
-        "service_account_number": service_account_number,
-        "account_created_at": MOMENT,
-    }
-    (process_id,) = add_pending(session, customer, number, **given | values)
-    account = Account(
-        service_account_number=service_account_number,
-        account_import_process_id=process_id,
-        import_supplier_id=find_supplier(session, customer).id,
-        operations_team_id=get_operations_team_id(
-            session, customer.organisation_id, customer.operations_team
-        ),
-        external_account_number=number,
-        unknown_occupier=False,
-    )
-    session.add(account)
-    session.flush()
-    return account
+    given = {"service_account_number": service_account_number or f"A-{number}", "account_created_at": MOMENT}
+    process = make_process(session, customer, number, **given | values)
+    return make_account(session, process, operations_team_id=team_of(customer))
 
 
 def add_line(session: Session, batch_id: Any, line_number: int, number: str, **values: Any) -> None:

@@ -24,7 +24,7 @@ from migration_service.services.waves.windows import Opening, Window, find_openi
 from migration_service.states import ImportState, Weekday
 from support.audit import list_entries
 from support.factories import Customer
-from unit.services.batches.batch_rows import find_supplier
+from support.rows import find_supplier
 from unit.services.undo.undo_rows import add_pending
 from unit.services.waves.wave_rows import EVENING, acts, batch_of
 

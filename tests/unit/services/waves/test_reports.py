@@ -12,7 +12,7 @@ from migration_service.services.waves.reading import list_waves
 from migration_service.services.waves.reports import WaveReport, describe_state, report_plan
 from migration_service.states import LineStatus, UndoOutcome, WaveState
 from support.factories import Customer
-from unit.services.batches.batch_rows import add_chunk
+from support.rows import add_chunk
 from unit.services.undo.undo_rows import add_pending
 from unit.services.waves.wave_rows import (
     CLOSED_NOW,

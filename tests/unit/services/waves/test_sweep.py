@@ -24,7 +24,7 @@ from migration_service.services.waves.reconciliation import reconcile_piece, rec
 from migration_service.services.waves.sweep import advance_plan, advance_plans
 from migration_service.states import BatchState, ChunkState, ImportState, WaveState
 from support.factories import Customer
-from unit.services.batches.batch_rows import add_chunk
+from support.rows import add_chunk
 from unit.services.undo.undo_rows import add_pending
 from unit.services.waves.wave_rows import (
     CLOSED_NOW,

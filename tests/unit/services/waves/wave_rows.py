@@ -15,12 +15,11 @@ from migration_service.models import (
     Wave,
     WavePlan,
 )
-from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.services.waves.reading import list_waves
 from migration_service.states import BatchState, UndoOutcome, WaveState
 from support.audit import list_entries
 from support.factories import Customer
-from unit.services.batches.batch_rows import find_supplier, make_batch
+from support.rows import find_supplier, make_batch, team_of
 from unit.services.undo.undo_rows import add_line, add_undo, add_undo_line
 
 EVENING = datetime(2026, 3, 2, 22, 30, tzinfo=UTC)
@@ -44,12 +43,11 @@ _USUAL = {
 
 def make_plan(session: Session, customer: Customer, *states: WaveState, **values: Any) -> WavePlan:
     """Insert a plan whose waves are in these states. Their batches are in the usual ones, without lines."""
-    team = get_operations_team_id(session, customer.organisation_id, customer.operations_team)
     plan = WavePlan(
         id=new_id(),
         organisation_id=customer.organisation_id,
         import_supplier_id=find_supplier(session, customer).id,
-        operations_team_id=team,
+        operations_team_id=team_of(customer),
         **{"seed": 1, "continue_if_clean": False} | values,
     )
     session.add(plan)
@@ -57,9 +55,7 @@ def make_plan(session: Session, customer: Customer, *states: WaveState, **values
     # The last one first, so that only who orders them gets them in their order.
     for number, state in reversed([*enumerate(states, 1)]):
         batch_state = _USUAL.get(state, BatchState.COMPLETED)
-        batch = make_batch(
-            session, customer, mode="import", source="pending", operations_team_id=team, state=batch_state
-        )
+        batch = make_batch(session, customer, mode="import", source="pending", state=batch_state)
         session.add(Wave(plan_id=plan.id, number=number, batch_id=batch.id, state=state))
         session.flush()
     session.refresh(plan)

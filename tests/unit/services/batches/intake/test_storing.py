@@ -38,7 +38,7 @@ from migration_service.services.batches.intake.storing import IntakeLimits, take
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchMode, BatchSource
 from support.factories import Customer, make_customer
-from unit.services.batches.batch_rows import find_supplier, make_batch
+from support.rows import find_supplier, make_batch
 from unit.services.undo.undo_rows import add_pending
 
 _LIMITS = FileLimits(line=20, total=100_000_000)

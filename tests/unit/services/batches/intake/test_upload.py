@@ -32,7 +32,8 @@ from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import BatchKind, BatchMode, BatchSource
 from support.audit import audited, list_entries
 from support.factories import Customer, make_customer
-from unit.services.batches.batch_rows import add_lines, find_supplier, make_batch
+from support.rows import find_supplier, make_batch
+from unit.services.batches.batch_rows import add_lines
 from unit.services.undo.undo_rows import add_pending
 
 _IMPORT: dict[str, Any] = {"mode": BatchMode.IMPORT, "operations_team_name": "T"}

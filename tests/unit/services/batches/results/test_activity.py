@@ -20,7 +20,8 @@ from migration_service.services.batches.results.pace import (
 )
 from migration_service.states import BatchCondition, BatchState
 from support.factories import Customer
-from unit.services.batches.batch_rows import add_chunk, make_batch, seconds
+from support.rows import add_chunk, make_batch
+from unit.services.batches.batch_rows import seconds
 
 _PENDING = {"PENDING": 1}
 

@@ -8,7 +8,7 @@ from sqlalchemy import func, null, select
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
-from migration_service.models import Batch, BatchChunk, BatchLine, OperationsTeam
+from migration_service.models import Batch, BatchChunk, BatchLine
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.batches.results.counts import (
     count_lines,
@@ -18,7 +18,8 @@ from migration_service.services.batches.results.counts import (
 from migration_service.services.batches.results.listing import BatchTotals, count_batches, list_batches
 from migration_service.states import BatchKind, BatchState, ChunkState
 from support.factories import Customer
-from unit.services.batches.batch_rows import add_chunk, add_lines, make_batch, seconds
+from support.rows import add_chunk, make_batch
+from unit.services.batches.batch_rows import add_lines, seconds
 
 _CODE_A, _CODE_B = {"code": "a"}, {"code": "b"}
 
@@ -253,16 +254,16 @@ def test_the_newest_batches_of_an_organisation_come_first(
 def test_a_batch_is_listed_with_its_names_and_counts(
     session: Session, customer: Customer, other: Customer
 ) -> None:
-    team = session.scalars(
-        select(OperationsTeam).where(OperationsTeam.name == customer.operations_team)
-    ).one()
-    batch = make_batch(session, customer, operations_team_id=team.id, mode="import", name="N", lines=7)
+    batch = make_batch(session, customer, mode="import", name="N", lines=7)
     add_chunk(session, batch, counts={"IMPORTED": 3, "FAILED": 4})
     without_team = make_batch(session, other)
     found = {it.batch_id: it for it in list_batches(session, organisation_id=None)}
     assert len(found) == 2
     one = found[batch.id]
-    assert (one.import_supplier, one.operations_team_name) == (customer.import_supplier, team.name)
+    assert (one.import_supplier, one.operations_team_name) == (
+        customer.import_supplier,
+        customer.operations_team,
+    )
     assert (one.mode, one.name, one.lines) == ("import", "N", 7)
     assert (one.counts["IMPORTED"], one.counts["FAILED"], one.counts["PENDING"]) == (3, 4, 0)
     assert found[without_team.id].operations_team_name is None

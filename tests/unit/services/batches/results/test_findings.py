@@ -27,7 +27,8 @@ from migration_service.services.batches.results.line_results import (
 )
 from migration_service.states import LineStatus
 from support.factories import Customer, make_customer
-from unit.services.batches.batch_rows import add_chunk, make_batch, without_indexes
+from support.rows import add_chunk, make_batch
+from unit.services.batches.batch_rows import without_indexes
 from unit.services.undo.undo_rows import add_pending
 
 
@@ -174,7 +175,7 @@ def test_lines_of_an_account_are_listed_the_newest_batch_first(
         (older.id, 8),
         (older.id, 9),
     ]
-    assert (found[0]["batch_name"], found[0]["kind"], found[0]["mode"]) == ("newer", "notes", "validate")
+    assert (found[0]["batch_name"], found[0]["kind"], found[0]["mode"]) == ("newer", "notes", "stage")
     assert (found[4]["batch_name"], found[4]["kind"], found[4]["mode"]) == ("older", "accounts", "stage")
     assert (found[4]["status"], found[4]["errors"], found[4]["warnings"]) == ("STAGED", [_item("e", "a")], [])
     assert found[0]["errors"] == []

@@ -26,13 +26,12 @@ from migration_service.services.batches.work.lines import ChunkPlan, LineResult,
 from migration_service.services.processing.attempts import MAX_TRIES
 from migration_service.states import ChunkState, LineStatus
 from support.factories import Customer
+from support.rows import add_chunk, make_batch
 from unit.services.batches.batch_rows import (
-    add_chunk,
     add_lines,
     chunk_of,
     codes_of,
     lines_of,
-    make_batch,
     make_chunk,
     payload_of,
     without_indexes,

@@ -34,11 +34,10 @@ from migration_service.services.processing.slots import Slots
 from migration_service.states import BatchState
 from support.audit import list_entries
 from support.factories import Customer
+from support.rows import add_chunk, make_batch
 from unit.services.batches.batch_rows import (
-    add_chunk,
     chunk_of,
     codes_of,
-    make_batch,
     make_chunk,
     payload_of,
     seconds,

@@ -19,7 +19,8 @@ from migration_service.services.batches.work.feed import (
     take_chunk,
 )
 from support.factories import Customer
-from unit.services.batches.batch_rows import add_chunk, make_batch, seconds, without_indexes
+from support.rows import add_chunk, make_batch
+from unit.services.batches.batch_rows import seconds, without_indexes
 
 
 def _batch(session: Session, customer: Customer, chunks: int, **values: Any) -> Batch:
@@ -120,7 +121,7 @@ def test_only_pending_chunks_of_running_batches_that_are_due_are_dispatched(
     session: Session, customer: Customer
 ) -> None:
     for state in ("PAUSED", "WAITING", "STOPPED", "CANCELLED", "COMPLETED"):
-        _batch(session, customer, 1, state=state)
+        _batch(session, customer, 1, mode="validate", state=state)
     batch = _batch(session, customer, 0)
     add_chunk(session, batch, 1, state="DONE")
     add_chunk(session, batch, 2, not_before=func.now() + seconds(60))

@@ -27,7 +27,14 @@ from migration_service.services.batches.work import processor_time
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.batches.work.lines import each_by_itself
 from support.factories import Customer
-from unit.services.batches.batch_rows import codes_of, find_supplier, lines_of, make_chunk, payload_of, work
+from support.rows import find_supplier
+from unit.services.batches.batch_rows import (
+    codes_of,
+    lines_of,
+    make_chunk,
+    payload_of,
+    work,
+)
 from unit.services.undo.undo_rows import add_account
 
 _IN_PROGRESS = ("FAILED", [("account_import_in_progress", None)])

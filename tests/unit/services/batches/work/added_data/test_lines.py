@@ -22,13 +22,12 @@ from migration_service.services.batches.work.added_data.deferral import IS_DUE, 
 from migration_service.services.batches.work.lines import find_other_kind
 from migration_service.states import BatchKind
 from support.factories import Customer
+from support.rows import add_chunk, make_batch
 from unit.services.batches.batch_rows import (
-    add_chunk,
     chunk_of,
     codes_of,
     line_of,
     lines_of,
-    make_batch,
     make_chunk,
     payload_of,
     seconds,

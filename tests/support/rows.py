@@ -1,4 +1,7 @@
-"""Rows of suppliers, accounts and batches, as tests of reports need them."""
+"""Rows of suppliers, accounts and batches, as tests need them.
+
+Whose they are is a customer, or a supplier as the service knows it.
+"""
 
 from datetime import datetime
 from typing import Any, TypeVar
@@ -30,8 +33,11 @@ from migration_service.services.reconciliation.comparisons import (
 from migration_service.services.reconciliation.differences import AccountDifference
 from migration_service.services.reconciliation.verdict import Verdict, judge
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
+from support.factories import Customer
 
 _Row = TypeVar("_Row", bound=Base)
+
+Owner = Customer | KnownSupplier
 
 
 def add(session: Session, row: _Row) -> _Row:
@@ -61,6 +67,13 @@ def make_supplier(session: Session, code: str, organisation_id: int | None = Non
     return get_import_supplier(session, code, organisation_id=None)
 
 
+def find_supplier(session: Session, owner: Owner) -> KnownSupplier:
+    """Return a supplier as the service knows it: the customer's."""
+    if isinstance(owner, KnownSupplier):
+        return owner
+    return get_import_supplier(session, owner.import_supplier, organisation_id=None)
+
+
 def compare(
     sessions: sessionmaker[Session], known: KnownSupplier, batch_id: UUID | None = None
 ) -> tuple[Verdict, list[AccountDifference]]:
@@ -75,13 +88,15 @@ def compare(
     return verdict, list(stream_differing(sessions, kept))
 
 
-def team_of(known: KnownSupplier) -> Any:
-    """Return the id of the team of a supplier's organisation, as an expression to insert."""
-    team = select(OperationsTeam.id).where(OperationsTeam.organisation_id == known.organisation_id)
-    return team.scalar_subquery()
+def team_of(owner: Owner) -> Any:
+    """Return the id of a team, as an expression to insert: the customer's, or the organisation's only one."""
+    own = OperationsTeam.organisation_id == owner.organisation_id
+    if isinstance(owner, Customer):
+        own = OperationsTeam.name == owner.operations_team
+    return select(OperationsTeam.id).where(own).scalar_subquery()
 
 
-def make_process(session: Session, known: KnownSupplier, number: str, **values: Any) -> AccountImportProcess:
+def make_process(session: Session, owner: Owner, number: str, **values: Any) -> AccountImportProcess:
     """Insert the import process of an account. It has an empty payload, and was imported."""
     given: dict[str, Any] = {
         "state": "IMPORTED",
@@ -92,10 +107,8 @@ def make_process(session: Session, known: KnownSupplier, number: str, **values: 
     }
     if values.get("state") == "IN_PROGRESS":
         given["attempt_id"] = new_id()
-    return add(
-        session,
-        AccountImportProcess(import_supplier_id=known.id, external_account_number=number, **given | values),
-    )
+    keys = {"import_supplier_id": find_supplier(session, owner).id, "external_account_number": number}
+    return add(session, AccountImportProcess(**keys, **given | values))
 
 
 def make_attempt(
@@ -144,13 +157,16 @@ def make_created(session: Session, known: KnownSupplier, number: str, **values: 
     return process
 
 
-def make_batch(session: Session, known: KnownSupplier, **values: Any) -> Batch:
+def make_batch(session: Session, owner: Owner, **values: Any) -> Batch:
     """Insert a batch without lines. It stages."""
+    supplier = find_supplier(session, owner)
+    keys = {"organisation_id": supplier.organisation_id, "import_supplier_id": supplier.id}
     given = {"id": new_id(), "mode": "stage", "source": "upload"} | values
     if given["mode"] in ("import", "dry-run"):
-        given["operations_team_id"] = team_of(known)
-    batch = Batch(organisation_id=known.organisation_id, import_supplier_id=known.id, **given)
-    return add(session, batch)
+        given.setdefault("operations_team_id", team_of(owner))
+    batch = add(session, Batch(**keys, **given))
+    session.refresh(batch)
+    return batch
 
 
 def build_line(
@@ -177,10 +193,15 @@ def make_line(
     return made
 
 
-def make_chunk(session: Session, batch: Batch, first_line: int = 1, **values: Any) -> BatchChunk:
-    """Insert a chunk of a batch."""
-    given = {"last_line": first_line + 8} | values
-    return add(session, BatchChunk(batch_id=batch.id, first_line=first_line, **given))
+def add_chunk(
+    session: Session, batch: Batch, first_line: int = 1, last_line: int | None = None, **values: Any
+) -> BatchChunk:
+    """Insert a chunk of a batch, without lines."""
+    last_line = last_line or first_line + 8
+    keys = {"batch_id": batch.id, "first_line": first_line, "last_line": last_line}
+    chunk = add(session, BatchChunk(**keys, **values))
+    session.refresh(chunk)
+    return chunk
 
 
 def read_now(session: Session) -> datetime:
