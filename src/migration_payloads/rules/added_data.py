@@ -58,8 +58,12 @@ def check_note(note: dict[str, Any], now: datetime, index: int) -> Iterator[Find
         if field in note and is_placeholder(note[field]):
             detail = describe_placeholder(note[field])
             yield Finding(("notes", index, field), placeholder_date.code, detail, Severity.WARNING)
-    if fault := find_wrong_encoding(note.get("body", "")):
-        yield Finding(("notes", index, "body"), wrong_encoding.code, fault, Severity.WARNING)
+    texts: list[tuple[tuple[str | int, ...], str]] = [(("body",), note.get("body", ""))]
+    for place, document in enumerate(note.get("document_paths", ())):
+        texts.append((("document_paths", place, "document_path"), document.get("document_path", "")))
+    for path_of_text, text in texts:
+        if fault := find_wrong_encoding(text):
+            yield Finding(("notes", index, *path_of_text), wrong_encoding.code, fault, Severity.WARNING)
     created_at = note.get("created_at", now)
     if created_at > now + _CLOCKS_DIFFER:
         detail = f"The note is created at {write_moment(created_at)}, which is in the future."

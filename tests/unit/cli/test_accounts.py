@@ -27,6 +27,12 @@ def test_the_whole_account_is_shown(
     assert [attempt["outcome"] for attempt in shown["attempts"]] == ["SUCCEEDED"]
     assert shown["account"]["customers"][0]["family_name"] == account["customers"][0]["family_name"]
     assert shown["account"]["service_account_number"] == shown["import"]["service_account_number"]
+    for parts, name in (
+        ("statements", "number"),
+        ("supply_addresses", "supply_address1"),
+        ("ledgers", "ledger_code"),
+    ):
+        assert [it[name] for it in shown["account"][parts]] == [it[name] for it in account[parts]]
 
     text = run("accounts", "show", supplier.code, number).stdout
     for value in (account["customers"][0]["family_name"], "SUCCEEDED", "invalid_postcode", "ENERGY_LEDGER"):

@@ -1,6 +1,7 @@
 """`migration-client profile` finds what changed between two books, and nothing if nothing did."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from datetime import date, timedelta
@@ -191,10 +192,12 @@ def test_a_book_is_compared_with_an_earlier_one_or_with_its_saved_profile(tmp_pa
 def test_what_is_far_from_the_others_is_shown_with_its_line(tmp_path: Path) -> None:
     accounts = list(book(1, 40))
     accounts[7]["ledgers"][0]["ledger_balance"] = "1000000.50"
+    accounts[9]["ledgers"][0]["ledger_balance"] = "-2000000"
     (tmp_path / "book").write_bytes(ndjson([*accounts, b"{"]))
     output = run(str(tmp_path / "book")).output
-    assert "Far from the others at ledgers.*.ledger_balance:" in output
-    assert "1e+06 on line 8." in output
+    (found,) = re.findall(r"Far from the others at ledgers\.\*\.ledger_balance: (.*)", output)
+    assert found.startswith("-2e+06 on line 10, ")
+    assert found.endswith("1e+06 on line 8.")
     assert output.endswith("41 lines, 1 of them unreadable.\n")
 
 

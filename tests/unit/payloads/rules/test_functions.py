@@ -301,10 +301,12 @@ def test_a_note_is_not_created_in_the_future_but_the_clock_of_a_client_may_be_fa
 def test_a_time_that_stands_for_none_and_a_body_in_the_wrong_encoding_are_found() -> None:
     long_ago = datetime(1, 1, 1, tzinfo=UTC)
     note = {"body": "BÃ¼cher", "created_at": long_ago, "is_pinned": True, "unpin_at": long_ago}
+    note["document_paths"] = [{"document_path": "a.pdf"}, {"document_path": "brievÃ«n.pdf"}]
     assert [(it.attr, it.code) for it in check_note(note, _NOW, 0)] == [
         ("notes.0.created_at", "placeholder_date"),
         ("notes.0.unpin_at", "placeholder_date"),
         ("notes.0.body", "wrong_encoding"),
+        ("notes.0.document_paths.1.document_path", "wrong_encoding"),
     ]
 
 

@@ -101,7 +101,8 @@ def test_the_use_of_a_key_is_recorded_once_a_minute(sessions: sessionmaker[Sessi
 def test_keys_are_listed_in_the_order_in_which_they_were_issued(sessions: sessionmaker[Session]) -> None:
     prefixes = [make_customer(sessions).prefix for _ in range(3)]
     with sessions.begin() as session:
-        get_api_key(session, prefixes[0]).name = "Changed later"
+        for prefix, name in zip(prefixes, "bca", strict=True):
+            get_api_key(session, prefix).name = name
     with sessions() as session:
         assert [it.prefix for it, _ in list_api_keys(session)] == prefixes
 
