@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error No Python 3.11 or newer was found among: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test coverage night bench chaos bench-tools bench-lock site-lock supply-lock sbom audit client drill upgrade-drill failover-drill failover-lock compose-check install-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
+.PHONY: run test coverage night bench chaos bench-tools bench-lock site-lock supply-lock sbom audit client drill proof upgrade-drill failover-drill failover-lock compose-check install-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 # If this is set, as in many containers, each of the many processes compiles all modules again.
@@ -50,6 +50,10 @@ night: environment-dev
 # Runs it on services with a known bug each, all of which it has to find: make drill ARGS=--inject
 drill: environment-dev
 	PYTHONPATH=tests $(BIN)/python -m drill $(ARGS)
+
+# Reconciles a book in three ways while everything is killed. It needs haproxy: make proof ARGS="--accounts 400000"
+proof: environment-dev
+	PYTHONPATH=tests $(BIN)/python -m drill.proof $(ARGS)
 
 # Replaces the last version by this one under load, host by host: make upgrade-drill ARGS="--from v0.2.0". It needs nginx
 # and HAProxy.

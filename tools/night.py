@@ -32,6 +32,7 @@ def steps_of(seed: int) -> dict[str, tuple[str, ...]]:
         "coverage": ("make", "coverage", f"ARGS=--randomly-seed={seed}"),
         "drill": ("make", "drill", f"ARGS=--seed {seed}"),
         "upgrade-drill": ("make", "upgrade-drill"),
+        "proof": ("make", "proof", "ARGS=--accounts 50000"),
         "install-check": ("make", "install-check"),
         "failover-drill": ("make", "failover-drill", "ARGS=--short"),
         "client": (

@@ -1,4 +1,4 @@
-"""The short form of `make drill`: three faults of the whole service under load, then the checks."""
+"""The short forms of `make drill` and `make proof`, each with a service of its own."""
 
 import shutil
 from collections.abc import Iterator
@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from drill.proof import find_faults, prove
 from drill.run import DrillOptions, run_drill, show
+from drill.scene import Scene
 from support.servers import copy_home, temporary_folder
+from support.web_servers import HAPROXY
 
 FAULTS = ("worker child killed", "Valkey killed, data wiped", "PostgreSQL killed")
 
@@ -30,3 +33,10 @@ def test_nothing_is_lost_or_doubled_while_parts_are_killed_and_wiped(folder: Pat
     assert verdict.journal.lines
     assert verdict.poison_kills >= 1
     assert verdict.losses == 0
+
+
+@pytest.mark.skipif(HAPROXY is None, reason="haproxy is not installed: apt-get install haproxy")
+def test_a_book_is_reconciled_in_three_ways_while_everything_is_killed(folder: Path) -> None:
+    with Scene(folder) as scene:
+        proofs = prove(scene, folder, accounts=8_000, silence=60, say=print)
+    assert find_faults(proofs, accounts=8_000, silence=60) == []

@@ -200,6 +200,34 @@ def self_report(programme: Programme) -> str:
     return page.partition("Acknowledged: what stays out")[2].partition("Where the money is")[0]
 
 
+def test_all_surfaces_agree_about_a_wave_that_is_undone_and_imported_again(
+    programme: Programme, waves: WaveClient, undos: UndoClient
+) -> None:
+    numbers = waves.stage(3)
+    plan = waves.plan({"rest": True})
+    assert waves.act(plan, 1, "start").status_code == 200
+    waves.run()
+    batch_id = str(waves.batch_id(plan, 1))
+
+    def ask(state: str, **problems: int) -> None:
+        programme.ask(**problems)
+        (wave,) = waves.get(plan)["waves"]
+        found = programme.batches.supplier.reconcile(f"?batch={batch_id}")
+        assert {it["problem"]: it["number"] for it in found["problems"]} == problems
+        assert (wave["state"], wave["differing"], wave["open"]) == (state, 0, problems.get("OPEN", 0))
+
+    ask("CLEAN")
+    undos.run(batch=batch_id)
+    waves.run()
+    ask("DIFFERS", OPEN=len(numbers))
+    answer = programme.batches.post(None, source="pending")
+    assert answer.status_code == 202, answer.text
+    programme.batches.work()
+    assert waves.act(plan, 1, "reconcile").status_code == 200
+    waves.run()
+    ask("CLEAN")
+
+
 def test_a_version_that_waits_anywhere_keeps_a_wave_from_being_clean(waves: WaveClient) -> None:
     supplier, batches = waves.supplier, waves.batches
     account, other = supplier.accounts(2)
