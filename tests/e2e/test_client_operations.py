@@ -85,6 +85,8 @@ def test_batches_and_what_follows_them(run: Run, tmp_path: Path) -> None:
     before = before["batch_id"]
     assert "required" in run("batches", "compare", before, id_).stdout
     assert run("batches", "compare", before, id_, "--accounts", "--change", "newly_broken").stdout == ""
+    needs = run("batches", "compare", before, id_, "--change", "newly_broken", expect=2).stderr
+    assert "--change needs --accounts." in needs
     shown = run("reconcile", SUPPLIER, "--batch", id_, "--id-map", "map.csv", expect=1).stdout
     assert "Control totals: as in the file." in shown
     assert "Not clean: OPEN 1" in shown

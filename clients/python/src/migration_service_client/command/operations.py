@@ -65,6 +65,7 @@ def _command(name: str, described: list[Described]) -> click.Command:
     """Return the command for an operation, and for another that it carries out if more is given."""
     first, *others = described
     parameters = {it["name"]: _parameter(it) for it in first["parameters"]}
+    own = set(parameters)
     keys: list[tuple[Described, str]] = []
     for other in others:
         word = other["command"].split()[-1].removeprefix("--").lower()
@@ -82,6 +83,8 @@ def _command(name: str, described: list[Described]) -> click.Command:
         if _THEIR_URL in given:
             given["url"] = given.pop(_THEIR_URL)
         chosen = next((it for it, key in keys if given[key]), first)
+        if chosen is first:
+            _refuse_options(keys, [it for it in parameters.values() if it.name not in own], given)
         _Run(chosen, service, given, as_json=as_json).carry_out()
 
     more = {option.name: option for it in described for option in _more_options(it)}
@@ -90,6 +93,15 @@ def _command(name: str, described: list[Described]) -> click.Command:
         parameters["reason"].required = False
     made.params = [*parameters.values(), *more.values(), *map(_beside(parameters), made.params)]
     return made
+
+
+def _refuse_options(
+    others: list[tuple[Described, str]], options: list[click.Parameter], given: Mapping[str, Any]
+) -> None:
+    """Raise UsageError for an option that only another operation takes, which is not asked for."""
+    wrong = next((it for it in options if given[str(it.name)] not in (None, (), False)), None)
+    if wrong:
+        raise click.UsageError(f"{wrong.opts[0]} needs --{others[0][1]}.")
 
 
 def _beside(parameters: Mapping[str, click.Parameter]) -> Callable[[click.Parameter], click.Parameter]:

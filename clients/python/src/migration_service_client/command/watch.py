@@ -68,6 +68,6 @@ def _headline(batch: BatchProgressAnswer) -> str:
     parts.append(f"{batch.counts.get('FAILED', 0)} failed")
     if batch.rate:
         parts.append(f"{batch.rate:.1f} lines/s")
-    if batch.time_left is not None:
-        parts.append(f"{batch.time_left:.0f} s left")
+    if batch.time_left_low is not None and batch.time_left_high is not None:
+        parts.append(f"{batch.time_left_low:.0f} to {batch.time_left_high:.0f} s left")
     return ", ".join([*parts, *([batch.condition] if batch.condition else [])])
