@@ -65,7 +65,7 @@ def _command(name: str, described: list[Described]) -> click.Command:
     """Return the command for an operation, and for another that it carries out if more is given."""
     first, *others = described
     parameters = {it["name"]: _parameter(it) for it in first["parameters"]}
-    own = set(parameters)
+    own = {it.name for it in parameters.values()}
     keys: list[tuple[Described, str]] = []
     for other in others:
         word = other["command"].split()[-1].removeprefix("--").lower()
