@@ -118,6 +118,8 @@ IN_VALUES: list[tuple[str, str, Callable[[Any], Any]]] = [
     ("customers.*.user_details.*.value", "form", lambda it: f"00{it}"),
     ("statements.*.statement_path", "length", lambda it: it.replace("statements", "st")),
     ("customers.*.given_name", "encoding", lambda it: f"{it}ë".encode().decode("cp1252", "replace")),
+    ("supply_addresses.*.supply_address1", "encoding", lambda it: f"{it[:2]}?{it[3:]}"),
+    (f"{_METER_POINT}.ean", "rounded", lambda it: f"{it[:15]}000"),
     ("supply_addresses.*.supply_address4", "constant", lambda _: "Onbekend"),
     ("customers.*.date_of_birth", "constant", lambda _: "1970-01-01"),
     ("ledgers.*.identifiers", "items", lambda it: it * 2),
@@ -204,8 +206,8 @@ def test_what_is_far_from_the_others_is_shown_with_its_line(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ('{"migration_profile": 1, "paths"', "is a profile that cannot be read"),
-        ('{"migration_profile": 2}', "is a profile of another version of this command. Save it again."),
+        ('{"migration_profile": 2, "paths"', "is a profile that cannot be read"),
+        ('{"migration_profile": 1}', "is a profile of another version of this command. Save it again."),
         ("number;name\n1;Anna\n", "cannot be read: This looks like a CSV file."),
     ],
 )

@@ -1,15 +1,19 @@
-"""What the values of a book are like, path by path, without the values of persons."""
+"""What the values of a book are like, path by path, without the values of persons, by SQL on DuckDB.
 
-import re
+Each list of the payload is a table, and each member a column of JSON. Tallies of a path with many different
+values are those of a sample of them.
+"""
+
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import date
-from decimal import Decimal
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 from marshmallow import Schema
 from marshmallow.fields import Field
 
-from migration_payloads.errors import ParseError
 from migration_payloads.files.ndjson import Line
 from migration_payloads.schemas.account import ACCOUNT_IMPORT
 from migration_payloads.schemas.fields import (
@@ -22,221 +26,215 @@ from migration_payloads.schemas.fields import (
     Values,
     WholeNumber,
 )
-from migration_payloads.schemas.json import parse_json
 from migration_payloads.schemas.privacy import is_nobodys
-from migration_service_client.command.sketches import Distinct, Frequent, Sample, Tally
-from migration_service_client.command.values import field_below, is_code, read_number
+from migration_service_client.command.conversion import literal, open_database, packaged, quoted
+from migration_service_client.command.values import field_below, is_code
 
+if TYPE_CHECKING:
+    import duckdb
+
+#: The points of a distribution: the least value, the most, and those in between in equal steps.
+POINTS = 101
 #: More paths than the schema has, but not so many that members with names like numbers fill the memory.
 _MOST_PATHS = 300
-_DAY = re.compile(r"(\d{4})-(\d\d)-(\d\d)(T(\d\d):\d\d:\d\d(\.\d+)?)?", re.ASCII)
-# Text in UTF-8 that was read as Latin-1 or Windows-1252, and characters that were lost on the way.
-_DAMAGED = re.compile("[\u00c2-\u00c3][\u0080-\u00bf\u2018-\u203a]|\u00e2\u20ac|\ufffd")
-_RUNS = re.compile(r"(a)a+|(A)A+")
-_LONGEST = 60
+#: Different codes that are kept, and characters of a text.
+_CODES, _LONGEST = 500, 60
+#: Different values of which all is tallied. Of more, it is a sample.
+_TALLIED = 20_000
+_QUANTILES = f"quantile_disc(x, {[it / (POINTS - 1) for it in range(POINTS)]})"
+_is_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_TALLIES = ("kinds", "lengths", "shapes", "decimals", "last_digits_of_cents", "days", "months", "hours")
+_COUNTS = ("empty", "damaged", "lettered", "upper_case", "rounded", "invalid", "swapped", "negative")
 
-
-class _Shapes(dict[int, str]):
-    """Replaces digits by 9, and letters by a or A."""
-
-    def __missing__(self, code: int) -> str:
-        it = chr(code)
-        self[code] = "9" if it.isdigit() else "A" if it.isupper() else "a" if it.isalpha() else it
-        return self[code]
-
-
-_SHAPES = _Shapes()
-
-
-class Path:
-    """The values at one path of all accounts, as far as they have been added."""
-
-    def __init__(self, field: Field[Any] | Schema | None) -> None:
-        self.field = field
-        self._is_code = isinstance(field, Field) and is_code(field)
-        self._is_number = isinstance(field, Number | WholeNumber)
-        self._is_date = isinstance(field, Day | LocalMoment)
-        self._is_identifier = isinstance(field, Identifier | Ean) and not self._is_code
-        self._is_personal = bool(getattr(field, "personal", True))
-        self.members: dict[str, Path] = {}
-        self.items: Path | None = None
-        #: The number of values, of accounts that have one, and the sum of squares of the numbers in each.
-        self.number = self.accounts = self._squares = self._in_account = self._line = 0
-        self.null = self.empty = self._damaged = self._upper = self._lettered = 0
-        self._invalid = self._swapped = self._negative = 0
-        self._kinds, self._lengths, self._shapes, self._values = Tally(), Tally(), Tally(), Tally()
-        self._decimals, self._cents = Tally(), Tally()
-        self._days, self._months, self._hours = Tally(), Tally(), Tally()
-        self._sample, self._distinct, self._frequent = Sample(), Distinct(), Frequent()
-
-    def weight(self) -> float:
-        """Return how many independent values there are, if those of an account are not (Kish)."""
-        squares = self._squares + self._in_account**2
-        return self.number**2 / squares if squares else 0.0
-
-    def add(self, value: Any, line: int) -> None:
-        """Add a value, and all below it."""
-        if line != self._line:
-            self._squares += self._in_account**2
-            self._line, self._in_account = line, 0
-            self.accounts += 1
-        self.number += 1
-        self._in_account += 1
-        if value is None:
-            self.null += 1
-        elif isinstance(value, dict):
-            self._kinds.add("object")
-            if not isinstance(self.field, FreeObject) and self.field is not None:
-                self._add_members(value, line)
-        elif isinstance(value, list):
-            self._kinds.add("list")
-            self._lengths.add(str(min(len(value), _LONGEST)))
-            self._add_items(value, line)
-        else:
-            self._add_scalar(value, line)
-
-    def _add_members(self, value: dict[str, Any], line: int) -> None:
-        for name, below in value.items():
-            member = self.members.get(name)
-            if member is None:
-                if len(self.members) >= _MOST_PATHS:
-                    continue
-                member = self.members[name] = Path(field_below(self.field, name))
-            member.add(below, line)
-
-    def _add_items(self, value: list[Any], line: int) -> None:
-        if self.items is None:
-            self.items = Path(self.field.inner if isinstance(self.field, Values) else self.field)
-        for item in value:
-            self.items.add(item, line)
-
-    def _add_scalar(self, value: Any, line: int) -> None:
-        text = value if isinstance(value, str) else str(value)
-        self._kinds.add(_kind(value))
-        if not text:
-            self.empty += 1
-            return
-        self._frequent.add(text)
-        if self._is_code and isinstance(self.field, Field):
-            # A text that cannot be a code may be a person's.
-            shown = text if is_nobodys(self.field, value) else text.translate(_SHAPES)
-            self._values.add(shown[:_LONGEST])
-        elif self._is_number:
-            self._add_number(value, line)
-        elif self._is_date:
-            self._add_date(text, line)
-        if not self._is_number or isinstance(value, str):
-            self._add_text(text)
-
-    def _add_text(self, text: str) -> None:
-        self._lengths.add(str(min(len(text), _LONGEST)))
-        if self._is_date or self._is_number:
-            return
-        if self._is_identifier:
-            self._distinct.add(text)
-        shape = text[:_LONGEST].translate(_SHAPES)
-        if not self._is_code:
-            self._shapes.add(_RUNS.sub(r"\1\2", shape))
-        if _DAMAGED.search(text):
-            self._damaged += 1
-        if "A" in shape or "a" in shape:
-            self._lettered += 1
-            self._upper += "a" not in shape
-
-    def _add_number(self, value: Any, line: int) -> None:
-        number = read_number(value, self.field)
-        if number is None:
-            self._invalid += 1
-            return
-        self._negative += number < 0
-        self._sample.add(float(number), line)
-        written = format(number, "f").partition(".")[2].rstrip("0")
-        self._decimals.add(str(min(len(written), 6)))
-        self._cents.add(str(int(abs(number) * 100) % 10))
-
-    def _add_date(self, text: str, line: int) -> None:
-        found = _DAY.fullmatch(text)
-        try:
-            year, month, day = (int(it) for it in found.group(1, 2, 3)) if found else (0, 0, 0)
-            value = date(year, month, day)
-        except ValueError:
-            self._invalid += 1
-            if found and 1 <= day <= 12 and 12 < month <= 31:
-                self._swapped += 1
-            return
-        # The exact date of birth is a person's.
-        self._sample.add((date(year, 1, 1) if self._is_personal else value).toordinal(), line)
-        self._days.add(str(day))
-        self._months.add(str(month))
-        if found and found[5]:
-            self._hours.add(found[5])
-
-    def to_dict(self, parents: int, weight_of_parents: float) -> dict[str, Any]:
-        """Return what is known of the path, without values that are 0 or empty."""
-        known: dict[str, Any] = {
-            "parents": parents,
-            "weight_of_parents": round(weight_of_parents, 1),
-            "weight": round(self.weight(), 1),
-            "values": self.number,
-            "null": self.null,
-            "empty": self.empty,
-            "kinds": self._kinds.counts,
-            "lengths": self._lengths.counts,
-            "shapes": self._shapes.counts,
-            "codes": self._values.counts,
-            "most_frequent": self._frequent.most(),
-            "damaged": self._damaged,
-            "lettered": self._lettered,
-            "upper_case": self._upper,
-            "invalid": self._invalid,
-            "swapped": self._swapped,
-            "negative": self._negative,
-            "decimals": self._decimals.counts,
-            "last_digits_of_cents": self._cents.counts,
-            "days": self._days.counts,
-            "months": self._months.counts,
-            "hours": self._hours.counts,
-        }
-        if self._is_identifier:
-            known |= {"distinct": self._distinct.number(), "repeated": round(self._distinct.repeated(), 4)}
-        if self._sample.number:
-            known |= {"sampled": min(self._sample.number, Sample.SIZE), "quantiles": self._sample.quantiles()}
-            known["is_date"] = self._is_date
-            if not self._is_personal:
-                known["outliers"] = self._sample.outliers()
-        return {name: value for name, value in known.items() if value not in (0, {}, [], False)}
+_Field = Field[Any] | Schema | None
 
 
 def profile_book(lines: Iterable[Line]) -> dict[str, Any]:
     """Return the profile of a book: the numbers of its lines, and each path with what is known of it."""
-    root, count, unreadable = Path(ACCOUNT_IMPORT), 0, 0
-    for line in lines:
-        count += 1
-        try:
-            account = parse_json(line.text or b"")
-        except ParseError:
-            account = None
-        if isinstance(account, dict):
-            root.add(account, line.number)
-        else:
-            unreadable += 1
-    paths = dict(_walk(root, ""))
-    return {"migration_profile": 1, "lines": count, "unreadable": unreadable, "paths": paths}
+    with open_database() as database:
+        ((folder,),) = database.execute("select current_setting('temp_directory')").fetchall()
+        path, numbers, count, longest = Path(folder) / "book.ndjson", list[int](), 0, 0
+        with path.open("wb") as file:
+            for line in lines:
+                count += 1
+                if line.text is not None and _is_whole(line.text):
+                    file.write(line.text.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n")
+                    numbers.append(line.number)
+                    longest = max(longest, len(line.text))
+        paths = dict(_Profile(database, path, numbers, longest).paths()) if numbers else {}
+    return {"migration_profile": 2, "lines": count, "unreadable": count - len(numbers), "paths": paths}
 
 
-def _walk(path: Path, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    objects = path.number if path.items is None else 0
-    owner, prefix = path, f"{name}." if name else ""
-    if path.items is not None:
-        owner, objects, prefix = path.items, path.items.number, f"{name}.*."
-        if not owner.members:
-            yield f"{name}.*", owner.to_dict(owner.number, owner.weight())
-    for member, below in owner.members.items():
-        yield f"{prefix}{member}", below.to_dict(objects, owner.weight())
-        yield from _walk(below, f"{prefix}{member}")
+def _is_whole(text: bytes) -> bool:
+    try:
+        _is_object(text)
+        text.decode()
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
 
 
-def _kind(value: Any) -> str:
-    if isinstance(value, str):
-        return "text"
-    return "boolean" if isinstance(value, bool) else "number" if isinstance(value, int | Decimal) else "null"
+@dataclass(slots=True)
+class _Profile:
+    """A book in a database, of which each level becomes a table in turn."""
+
+    db: "duckdb.DuckDBPyConnection"
+    path: Path
+    numbers: list[int]
+    longest: int
+    tables: int = 0
+
+    def paths(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield each path with what is known of it."""
+        read = f"{literal(str(self.path))}, maximum_object_size = {max(2 * self.longest, 1_000_000)}"
+        structures = f"select distinct json_structure(json)::varchar from read_ndjson_objects({read})"
+        structure: Any = "NULL"
+        for (text,) in self.db.execute(structures).fetchall():
+            structure = _merge(structure, msgspec.json.decode(text))
+        columns = ", ".join(
+            f"{literal(name)}: {literal(_type(it, field_below(ACCOUNT_IMPORT, name)))}"
+            for name, it in structure.items()
+        )
+        self.db.execute(packaged("profile.sql"))
+        self.db.execute("create temp table numbers as select unnest($1::bigint[]) as line", [self.numbers])
+        self.db.execute(
+            "create temp table level0 as select numbers.line as _line, book.* from read_json("
+            f"{read}, format = 'newline_delimited', columns = {{{columns}}}) book positional join numbers"
+        )
+        yield from self._members("level0", structure, "", ACCOUNT_IMPORT)
+
+    def _members(
+        self, table: str, structure: Any, prefix: str, field: _Field
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        names = list(structure)[:_MOST_PATHS]
+        parents, weight = self._weights(table, ["_line"])[0]
+        weights = self._weights(table, [quoted(it) for it in names])
+        for name, (number, weight_of_values) in zip(names, weights, strict=True):
+            below, column = structure[name], quoted(name)
+            inner = field_below(field, name)
+            known = {
+                "parents": parents,
+                "weight_of_parents": weight,
+                "weight": weight_of_values,
+                "values": number,
+            }
+            path = f"{prefix}{name}"
+            if isinstance(below, list):
+                sizes = (
+                    f"select least(len({column}), {_LONGEST}), count(*) from {table} "
+                    f"where {column} is not null group by 1"
+                )
+                lengths = {str(size): times for size, times in self.db.execute(sizes).fetchall()}
+                yield path, known | {"kinds": {"list": number}, "lengths": lengths}
+                yield from self._items(table, column, below[0], path, inner)
+            elif isinstance(below, dict) and below:
+                yield path, known | {"kinds": {"object": number}}
+                if inner is not None and not isinstance(inner, FreeObject):
+                    made = self._table(
+                        f"select _line, unnest({column}) from {table} where {column} is not null"
+                    )
+                    yield from self._members(made, below, f"{path}.", inner)
+            else:
+                yield path, known | self._values(table, column, inner)
+
+    def _items(
+        self, table: str, column: str, below: Any, path: str, field: _Field
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        item = "unnest(item)" if isinstance(below, dict) else "item"
+        unnested = f"select _line, unnest({column}) as item from {table}"
+        made = self._table(f"select _line, {item} from ({unnested}) where item is not null")
+        if isinstance(below, dict):
+            yield from self._members(made, below, f"{path}.*.", field)
+            return
+        ((number, weight),) = self._weights(made, ["item"])
+        known = {"parents": number, "weight_of_parents": weight, "weight": weight, "values": number}
+        inner = field.inner if isinstance(field, Values) else field
+        if not isinstance(below, list):
+            yield f"{path}.*", known | self._values(made, "item", inner)
+
+    def _table(self, query: str) -> str:
+        self.tables += 1
+        self.db.execute(f"create temp table level{self.tables} as {query}")
+        return f"level{self.tables}"
+
+    def _weights(self, table: str, columns: list[str]) -> list[tuple[int, float]]:
+        """Return how many values columns have, and how many are independent (Kish)."""
+        counted = ", ".join(f"count({it}) as n{at}" for at, it in enumerate(columns))
+        sums = ", ".join(
+            f"coalesce(sum(n{at}), 0)::bigint, coalesce(sum(n{at} * n{at}), 0)::double"
+            for at in range(len(columns))
+        )
+        query = f"select {sums} from (select {counted} from {table} group by _line)"
+        found = self.db.execute(query).fetchall()[0]
+        pairs = zip(found[::2], found[1::2], strict=True)
+        return [(number, round(number**2 / squares, 1) if squares else 0.0) for number, squares in pairs]
+
+    def _values(self, table: str, column: str, field: _Field) -> dict[str, Any]:
+        """Return what is known of a column of JSON, without what is 0 or empty."""
+        is_number, is_date = isinstance(field, Number | WholeNumber), isinstance(field, Day | LocalMoment)
+        is_shown = isinstance(field, Field) and is_code(field)
+        is_personal = bool(getattr(field, "personal", True))
+        is_identifier = isinstance(field, Identifier | Ean) and not is_shown
+        kind = "number" if is_number else "date" if is_date else "text"
+        self.db.execute(f"create or replace temp view seen as select _line, {column} as value from {table}")
+        counts = f"{kind == 'number'}, {kind == 'date'}, {isinstance(field, Ean)}, {is_personal}, {_TALLIED}"
+        self.db.execute(f"create or replace temp table different as from _different({counts})")
+        different, most, repeated, numbers, *counted = self.db.execute("from _counted").fetchall()[0]
+        tallies: dict[str, dict[str, int]] = {it: {} for it in _TALLIES}
+        for name, value, times in self.db.execute("from _tallied").fetchall():
+            tallies[name][value] = times
+        if is_shown:
+            del tallies["shapes"]
+            tallies["codes"] = self._codes(field)
+        known: dict[str, Any] = {**tallies, "most_frequent": most, **dict(zip(_COUNTS, counted, strict=True))}
+        if is_identifier:
+            known |= {"distinct": different, "repeated": round(repeated / different, 4) if different else 0}
+        if is_number or is_date:
+            ((points,),) = self.db.execute(
+                f"select {_QUANTILES} from (select x, unnest(range(n)) from different)"
+            ).fetchall()
+            known |= {"sampled": numbers, "quantiles": points, "is_date": is_date and points is not None}
+            if points and not is_personal:
+                known["outliers"] = self._outliers(points)
+        return {name: value for name, value in known.items() if value not in (0, {}, [], False, None)}
+
+    def _codes(self, field: Any) -> dict[str, int]:
+        """Return the most frequent codes, and the shapes of texts that cannot be codes."""
+        codes: Counter[str] = Counter()
+        query = "select s, json, shape, n from different where s <> '' order by n desc, s"
+        for place, (text, value, shape, times) in enumerate(self.db.execute(query).fetchall()):
+            shown = text if is_nobodys(field, msgspec.json.decode(value)) else shape
+            codes[shown[:_LONGEST] if place < _CODES else ""] += times
+        return dict(codes)
+
+    def _outliers(self, points: list[float]) -> list[tuple[float, int]]:
+        """Return extremes with lines that are more than three quartile distances outside the quartiles."""
+        low, high = points[POINTS // 4], points[3 * POINTS // 4]
+        room = 3 * (high - low)
+        if not room:
+            return []
+        far = "select x, min(line) from different where x {} $1 group by x order by abs(x - $1) desc limit 3"
+        found = [
+            self.db.execute(far.format("<"), [low - room]),
+            self.db.execute(far.format(">"), [high + room]),
+        ]
+        return sorted((value, line) for it in found for value, line in it.fetchall())
+
+
+def _merge(one: Any, other: Any) -> Any:
+    """Return a structure that has what two have: members of objects, items of lists, or any value."""
+    if one == "NULL" or other == "NULL":
+        return other if one == "NULL" else one
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one | {name: _merge(one.get(name, "NULL"), it) for name, it in other.items()}
+    if isinstance(one, list) and isinstance(other, list):
+        return [_merge(one[0] if one else "NULL", other[0] if other else "NULL")]
+    return "JSON"
+
+
+def _type(structure: Any, field: _Field) -> str:
+    """Return the type of DuckDB for what `json_group_structure` has found, in which each value is JSON."""
+    if isinstance(structure, dict) and structure and not isinstance(field, FreeObject):
+        members = (f"{quoted(name)} {_type(it, field_below(field, name))}" for name, it in structure.items())
+        return f"STRUCT({', '.join(members)})"
+    return f"{_type(structure[0], field)}[]" if isinstance(structure, list) else "JSON"

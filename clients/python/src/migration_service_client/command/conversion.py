@@ -108,7 +108,7 @@ class Conversion:
 
     def load(self) -> None:
         """Read the sources into tables of texts. Raise CannotRunError if one cannot be read."""
-        self._db.execute(_packaged("macros.sql"))
+        self._db.execute(packaged("macros.sql"))
         self._db.execute("create schema sources")
         for source in read_sources(self._text, self._sql.parent):
             reading = Reading(source, len(self._files))
@@ -118,7 +118,7 @@ class Conversion:
             else:
                 self._load_text(reading)
             self.readings.append(reading)
-        names = ", ".join(_literal(self._name(it)) for it in range(len(self._files)))
+        names = ", ".join(literal(self._name(it)) for it in range(len(self._files)))
         self._db.execute(f"""
             create macro _file_number(it) as cast(it // {LINES} as int);
             create macro _file(it) as list_extract([{names}], _file_number(it) + 1);
@@ -141,12 +141,12 @@ class Conversion:
             f"nullif(trim({it}, ' ' || chr(9) || chr(160)), '') as {quoted(column)}"
             for it, column in zip(names, reading.columns, strict=True)
         )
-        quote = _literal(source.quote)
+        quote = literal(source.quote)
         self._db.execute(f"""
             create table sources.{source.name} as
             select _row, {cells}
-            from read_csv({_literal(str(path))}, header = false, auto_detect = false, columns = {{{columns}}},
-              delim = {_literal(source.delimiter)}, quote = {quote}, escape = {quote}, new_line = '\\n',
+            from read_csv({literal(str(path))}, header = false, auto_detect = false, columns = {{{columns}}},
+              delim = {literal(source.delimiter)}, quote = {quote}, escape = {quote}, new_line = '\\n',
               strict_mode = true, max_line_size = {max(2_000_000, 2 * reading.longest)})""")
         path.unlink()
         ((found,),) = self.ask(f"select count(*) from sources.{source.name}")
@@ -157,7 +157,7 @@ class Conversion:
     def _load_parquet(self, reading: Reading) -> None:
         name, queries = reading.source.name, []
         for number, path in enumerate(reading.source.files, reading.start):
-            file = f"read_parquet({_literal(str(path))}, file_row_number = true)"
+            file = f"read_parquet({literal(str(path))}, file_row_number = true)"
             cells = "cast(columns(* exclude (file_row_number)) as varchar)"
             queries.append(f"select {number * LINES} + file_row_number + 1 as _row, {cells} from {file}")
             ((found,),) = self.ask(f"select count(*) from {file}")
@@ -187,7 +187,7 @@ class Conversion:
                         out.writelines(f"{account},{place},{row}\n" for row in rows if row is not None)
         self._db.execute(f"""
             create temp table _made as
-            from read_csv({_literal(str(path))}, header = false, auto_detect = false, delim = ',', quote = '',
+            from read_csv({literal(str(path))}, header = false, auto_detect = false, delim = ',', quote = '',
               escape = '', nullstr = '-',
               columns = {{'account': 'BIGINT', 'path': 'VARCHAR', '_row': 'BIGINT'}})""")
 
@@ -220,7 +220,7 @@ class Conversion:
         """Return what is wrong, and what became of the rows of each file. Then `held` is known."""
         faults = [fault for reading in self.readings for fault in reading.faults]
         self._prepare_judging(faults, kind)
-        self._db.execute(_packaged("judging.sql"))
+        self._db.execute(packaged("judging.sql"))
         self.held = {account for (account,) in self.ask("from _held")}
         balances = self._balances(faults)
         if wrong := ", ".join(it.file for it in balances if not it.is_right):
@@ -295,7 +295,7 @@ class Conversion:
     def copy_rows(self) -> Path:
         """Return a file with the columns `account`, `path`, `file` and `row` of what is not held back."""
         path = self.folder / "rows.csv"
-        self._db.execute(f"copy _lineage to {_literal(str(path))} (format csv)")
+        self._db.execute(f"copy _lineage to {literal(str(path))} (format csv)")
         return path
 
     def lines(self, made: IO[bytes]) -> Iterator[bytes]:
@@ -375,7 +375,8 @@ def _listed(numbers: list[str]) -> str:
     )
 
 
-def _packaged(name: str) -> str:
+def packaged(name: str) -> str:
+    """Return the SQL of a file that is beside this module."""
     return (resources.files(__package__) / name).read_text(encoding="utf-8")
 
 
@@ -384,5 +385,6 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
+    """Return a text as SQL."""
     return "'" + text.replace("'", "''") + "'"

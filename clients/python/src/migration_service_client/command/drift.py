@@ -1,16 +1,16 @@
 """How the profile of a book differs from that of an earlier one.
 
 A difference is reported if it is both large enough to matter and too large for chance. Values of one account
-often depend on each other, so what counts as independent are `weight` values of a path (see
-`book_profile.Path.weight`), and not all of them.
+often depend on each other, so what counts as independent are `weight` values of a path (Kish), and not all.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from migration_service_client.command.sketches import POINTS, distance
+from migration_service_client.command.book_profile import POINTS
 
 #: So many standard errors are no chance, although there are hundreds of paths with many tests each.
 _ERRORS = 5.0
@@ -186,7 +186,10 @@ def _codes(pair: _Pair) -> Iterator[tuple[str, str]]:
 def _texts(pair: _Pair) -> Iterator[tuple[str, str]]:
     one, other = pair.share_of("damaged")
     if other > one and pair.moves(one, other, 0.005):
-        yield "encoding", f"{_percent(other)} have letters that were read in the wrong encoding."
+        yield "encoding", f"{_percent(other)} have letters that were lost or read in the wrong encoding."
+    one, other = pair.share_of("rounded")
+    if pair.moves(one, other, 0.02):
+        yield "rounded", f"{_percent(other)} end with zeros, as numbers do that a spreadsheet has rounded."
     one, other = pair.share_of("upper_case", "lettered")
     if pair.moves(one, other, 0.3):
         yield "upper_case", f"{_percent(one)} were in upper case, now {_percent(other)} are."
@@ -207,7 +210,7 @@ def _most_frequent(pair: _Pair) -> Iterator[tuple[str, str]]:
 
 def _distribution(pair: _Pair) -> Iterator[tuple[str, str]]:
     if "quantiles" in pair.old and "quantiles" in pair.new and _is_moved(pair):
-        apart = distance(pair.old["quantiles"], pair.new["quantiles"])
+        apart = _distance(pair.old["quantiles"], pair.new["quantiles"])
         yield "distribution", f"{_percent(apart)} of the values would have to move to be as before."
 
 
@@ -219,9 +222,14 @@ _GENERAL = ("shares", "form", "length", "distribution")
 
 
 def _is_moved(pair: _Pair) -> bool:
-    apart = distance(pair.old["quantiles"], pair.new["quantiles"])
+    apart = _distance(pair.old["quantiles"], pair.new["quantiles"])
     sizes = [min(it["weight"], it["sampled"]) for it in (pair.old, pair.new)]
     return apart >= 0.15 and apart > 2.5 * math.sqrt(sum(sizes) / math.prod(sizes))
+
+
+def _distance(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return how far two distributions are apart (Kolmogorov and Smirnov), from 0 to 1."""
+    return max(abs(bisect_right(one, it) - bisect_right(other, it)) for it in {*one, *other}) / POINTS
 
 
 def _differ(one: float, number: float, other: float, of_other: float) -> bool:

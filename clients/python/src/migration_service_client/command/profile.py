@@ -10,12 +10,11 @@ from typing import Any
 import click
 
 from migration_payloads.files.output import OutputPath, replacing, say
-from migration_service_client.command.book_profile import profile_book
+from migration_service_client.command.book_profile import POINTS, profile_book
 from migration_service_client.command.drift import find_drift
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.lines import file_argument, open_lines
 from migration_service_client.command.output import count, json_option, show_json, show_list
-from migration_service_client.command.sketches import POINTS
 
 _MARK = b'{"migration_profile"'
 
@@ -74,7 +73,7 @@ def _read_earlier(file: Path) -> dict[str, Any]:
         version = saved["migration_profile"]
     except ValueError as error:
         raise CannotRunError(f"{file} is a profile that cannot be read: {error}. Save it again.") from error
-    if version != 1:
+    if version != 2:
         raise CannotRunError(f"{file} is a profile of another version of this command. Save it again.")
     return saved
 
@@ -112,7 +111,10 @@ def _details(known: dict[str, Any]) -> Iterator[str]:
         sizes = sorted(map(int, known["lengths"]))
         yield f"{sizes[0]} to {sizes[-1]} items"
     if "distinct" in known:
-        yield f"about {known['distinct']} different"
+        yield f"{known['distinct']} different"
+    for name, what in (("damaged", "with lost or wrong letters"), ("rounded", "rounded by a spreadsheet")):
+        if name in known:
+            yield f"{known[name]} {what}"
 
 
 def _most(counts: dict[str, int], number: int = 5) -> str:
