@@ -79,7 +79,7 @@ def test_a_batch_that_was_undone_says_so_and_offers_no_undo(
     assert f"{page}undo/" not in administrator.see(page)
     assert administrator.lead(f"{page}undo/").startswith("Nothing can be undone: ")
     for listed in ("/batches/", f"/suppliers/{batches.supplier.code}/"):
-        assert "100% (3 undone)" in text_of(administrator.see(listed))
+        assert " 0% (3 undone)" in text_of(administrator.see(listed))
     assert batches.get(batch)["undone"] == 3
 
 
