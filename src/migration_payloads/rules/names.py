@@ -5,12 +5,7 @@ from collections.abc import Iterator
 
 from migration_payloads.rules.account import CheckedAccount, Item, Path
 from migration_payloads.rules.rule import Fault, Severity, rule
-from migration_payloads.schemas.identifiers import (
-    READ_AS_SEVERAL,
-    find_hidden,
-    find_invisible,
-    mend_encoding,
-)
+from migration_payloads.schemas.identifiers import READ_AS_SEVERAL, find_hidden, find_invisible, mend_encoding
 
 _OF_CUSTOMER = ("given_name", "family_name")
 _OF_CONTACT = ("email", "mobile", "landline")

@@ -20,10 +20,7 @@ from migration_service.errors import DuplicateLineError
 from migration_service.models import Batch
 from migration_service.services.batches.intake.control_totals import report_control_totals, sort_measures
 from migration_service.services.reconciliation.differences import Totals
-from migration_service.services.reconciliation.submitted import (
-    BATCH_ID,
-    KEEP_UNSTAGED,
-)
+from migration_service.services.reconciliation.submitted import BATCH_ID, KEEP_UNSTAGED
 from migration_service.states import BatchKind, BatchMode, BatchSource, LineStatus
 
 #: The numbers of lines that one piece of a comparison adds up, and whose text is read together.
@@ -151,11 +148,7 @@ def _add_lines(
     return {name: getattr(last, name) for name in place} if number == LINES else None
 
 
-_PARTS = {
-    LineStatus.FAILED: "refused",
-    LineStatus.PENDING: "waiting",
-    LineStatus.SKIPPED: "skipped",
-}
+_PARTS = {LineStatus.FAILED: "refused", LineStatus.PENDING: "waiting", LineStatus.SKIPPED: "skipped"}
 
 
 def read_book(session: Session, import_supplier_id: int, totals: Totals, batch: Batch | None) -> BookTotals:

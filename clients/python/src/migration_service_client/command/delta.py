@@ -57,10 +57,7 @@ def delta(*, old: Path, new: Path, output: Path, unchanged: bool, as_json: bool)
         raise CannotRunError(f"{output} is not empty. Name a new folder for the parts.")
     output.mkdir(parents=True, exist_ok=True)
     with Comparison() as comparison, _Parts.open(output, unchanged=unchanged) as parts:
-        with (
-            open_lines(old) as old_lines,
-            open_lines(new, f"Comparing {new.name}") as new_lines,
-        ):
+        with open_lines(old) as old_lines, open_lines(new, f"Comparing {new.name}") as new_lines:
             parts.write_all(comparison.compare(old_lines, new_lines))
         with open_lines(old, f"Reading {old.name} again") as lines:
             parts.write_all(comparison.explain(lines))

@@ -129,10 +129,7 @@ def _numbers(pair: _Pair) -> Iterator[tuple[str, str]]:
     elif (found := pair.largest_move("decimals", 0.2)) or (
         found := pair.largest_move("last_digits_of_cents", 0.2)
     ):
-        yield (
-            "rounding",
-            f"The last digits differ in {_percent(abs(found[1] - found[2]))} of the values.",
-        )
+        yield ("rounding", f"The last digits differ in {_percent(abs(found[1] - found[2]))} of the values.")
 
 
 def _power_of_ten(pair: _Pair) -> int | None:

@@ -28,10 +28,7 @@ _MARK = b'{"migration_profile"'
     help="Show how FILE differs from this book, or from its profile that --save wrote.",
 )
 @click.option(
-    "--save",
-    type=OutputPath(),
-    metavar="OUT.json",
-    help="Write the profile to a file, for --against.",
+    "--save", type=OutputPath(), metavar="OUT.json", help="Write the profile to a file, for --against."
 )
 @json_option
 def profile(*, file: Path, against: Path | None, save: Path | None, as_json: bool) -> None:

@@ -29,14 +29,7 @@ from migration_service_client.command.redaction import Redaction, find
     help="Only this line. Give it several times for several lines.",
 )
 @click.option("--failed", is_flag=True, help="Only lines with an error.")
-@click.option(
-    "-o",
-    "--output",
-    type=OutputPath(),
-    required=True,
-    metavar="OUT",
-    help="The file to write.",
-)
+@click.option("-o", "--output", type=OutputPath(), required=True, metavar="OUT", help="The file to write.")
 @json_option
 def redact(*, file: Path, wanted: tuple[int, ...], failed: bool, output: Path, as_json: bool) -> None:
     """Write a sample of FILE to OUT without the values of persons.

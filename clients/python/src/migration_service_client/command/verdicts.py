@@ -5,13 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from migration_payloads.files.output import say
+from migration_service_client import models
 from migration_service_client.command.output import Record, count, show_list, show_record
-from migration_service_client.models import (
-    AccountDifferenceAnswer,
-    BookTotalsAnswer,
-    ReconciliationAnswer,
-    SentBookAnswer,
-)
 
 _SENT = ("sent", "refused", "waiting", "staged", "created", "skipped", "acknowledged", "open")
 #: How many items of each kind are shown, and how many values of each account and characters of each value.
@@ -21,7 +16,7 @@ _RARE = ("waiting", "acknowledged", "repeated", "skipped", "staged")
 _OF_FILES = ("given", "file", "difference", "unaccounted")
 
 
-def show_reconciliation(found: ReconciliationAnswer) -> None:
+def show_reconciliation(found: models.ReconciliationAnswer) -> None:
     """Print what a reconciliation found, and why it is not clean."""
     show_record({name: getattr(found.sent, name) for name in _SENT}, as_json=False)
     if found.open:
@@ -69,7 +64,7 @@ def _first(number: int) -> str:
     return f", of which the first {_SHOWN} (all with --json)" if number > _SHOWN else ""
 
 
-def _values(account: AccountDifferenceAnswer) -> Iterator[Record]:
+def _values(account: models.AccountDifferenceAnswer) -> Iterator[Record]:
     """Yield a row for each value that differs, or for each measure if there are no values."""
     found: list[tuple[str, Any, Any]] = [(it.path, it.staged, it.created) for it in account.values]
     found = found or [(it.measure, it.staged, it.created) for it in account.differences]
@@ -89,7 +84,7 @@ def _text(value: Any) -> str | None:
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
 
 
-def _show_book(book: BookTotalsAnswer) -> None:
+def _show_book(book: models.BookTotalsAnswer) -> None:
     """Print where the money is: in the file, refused, staged or created."""
     say("\nThe book, in accounts, statements, transactions and euros:\n")
     rows = [
@@ -122,7 +117,7 @@ def _show_book(book: BookTotalsAnswer) -> None:
     show_list(files, as_json=False, nothing="No file of accounts was sent.")
 
 
-def _result(file: SentBookAnswer) -> str:
+def _result(file: models.SentBookAnswer) -> str:
     result = _describe(file.control_totals_differing, file.control_totals_as_given)
     return f"{result}, sent again" if file.control_totals_differing and file.is_superseded else result
 
