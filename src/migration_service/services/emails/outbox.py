@@ -21,6 +21,7 @@ from redis import Redis
 from sqlalchemy import and_, func, select, text, update
 from sqlalchemy.orm import Session
 
+from migration_service import states
 from migration_service.config import Settings, SettingsError
 from migration_service.connections import log_if_unavailable
 from migration_service.destinations.protocol import Outcome
@@ -235,7 +236,7 @@ CLAIM_CUSTOMERS = text(f"""
            account.service_account_number AS subject,
            (SELECT request_id FROM attempt
             WHERE attempt.account_import_process_id = account.account_import_process_id
-              AND attempt.outcome = 'SUCCEEDED'
+              AND attempt.outcome = '{states.Outcome.SUCCEEDED}'
             ORDER BY attempt.finished_at DESC LIMIT 1) AS request_id
     FROM claimed JOIN customer ON customer.id = claimed.customer_pk
     JOIN account ON account.id = customer.account_pk
