@@ -43,7 +43,7 @@ NO_ADDRESS = "http://127.0.0.1:1"
 KEY_FILE = "sample-api-key"
 _STATE_FILE = "demo.json"
 _SEED = 1
-_CLIENTS = 4
+_CLIENTS = 2
 #: One in this many accounts is sent individually, and the others in a batch.
 _ONE_IN = 5
 

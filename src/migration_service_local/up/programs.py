@@ -124,7 +124,7 @@ class Programs:
             name,
             [
                 *(*_CELERY, "worker", "--loglevel", "INFO", "--without-gossip", "--without-mingle"),
-                *("-Q", queues, "-n", f"{name}@%h", "-c", str(concurrency)),
+                *("-Q", queues, "-n", f"{name}@%h", "-c", str(concurrency), "--heartbeat-interval", "10"),
             ],
             # On SIGTERM it finishes its current tasks, which have time limits, and takes no more. A task that
             # is killed runs again, because every task is idempotent.
