@@ -1,6 +1,5 @@
 """`migration-service up` as a person runs it: the first time, again, after a crash, and to its end."""
 
-import json
 import os
 import re
 import shutil
@@ -45,7 +44,8 @@ def count_accounts(home: Path) -> int:
 
 
 def pasted_commands(output: str) -> str:
-    return "\n".join(line for line in output.splitlines() if line.startswith(("KEY=", "TOKEN=", "curl ")))
+    own = ("export MIGRATION_CLIENT_URL=", str(Path(sys.executable).with_name("migration-client")))
+    return "\n".join(line for line in output.splitlines() if line.startswith(own))
 
 
 def test_an_ordinary_user_migrates_the_sample_book_once_and_it_stays_however_the_service_ends(
@@ -88,7 +88,7 @@ def assert_default_ports_were_replaced(service: RunningService) -> None:
 def assert_pasted_lines_work(service: RunningService) -> None:
     shell = ["/bin/sh", "-c", pasted_commands(service.output)]
     answer = subprocess.run(shell, capture_output=True, text=True, check=True)
-    assert json.loads(answer.stdout)["status"] == "COMPLETED"
+    assert re.match(r"status\s+COMPLETED\n", answer.stdout)
 
 
 def assert_warm(service: RunningService) -> None:
