@@ -10,7 +10,8 @@ from uuid import UUID
 
 import pytest
 from flask import Flask
-from sqlalchemy import null, select, update
+from sqlalchemy import null, select, text, update
+from sqlalchemy.orm import Session
 
 from migration_service.blueprints.requests.resources import resources
 from migration_service.models import Account, AccountImportProcess, Batch, Comparison, Ledger
@@ -291,6 +292,8 @@ def test_a_comparison_that_takes_longer_than_a_request_is_finished_by_workers(
     again = (supplier.get(path).json or {})["comparison"]
     assert (again["id"], again["done"]) == (comparison["id"], 4), "whoever asks meanwhile joins it"
     assert again["time_left"] is not None
+    with patch.object(comparisons, "do_piece", _take_too_long):
+        assert supplier.get(path).status_code == 202
     message = (COMPARE, (comparison["id"],))
     with noted_messages() as published:
         celery.tasks[SWEEP_JOBS].run()
@@ -310,6 +313,11 @@ def test_a_comparison_that_takes_longer_than_a_request_is_finished_by_workers(
     assert (found["differing"], found["compared"], len(found["differences"])) == (5, 5, 5)
     wrong = supplier.get(f"{path}?comparison=none")
     assert (wrong.status_code, (wrong.json or {})["errors"][0]["attr"]) == (400, "comparison")
+
+
+def _take_too_long(session: Session, _comparison_id: UUID) -> None:
+    session.execute(text("SET LOCAL statement_timeout = 1"))
+    session.execute(text("SELECT pg_sleep(10)"))
 
 
 def _killed(*_arguments: object) -> Callable[..., Any]:

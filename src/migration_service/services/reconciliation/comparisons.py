@@ -14,8 +14,10 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
+from psycopg.errors import QueryCanceled
 from sqlalchemy import Uuid, bindparam, delete, func, select, text
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.normal_form import read_json
@@ -102,8 +104,13 @@ def wait_for_comparison(
     """Do pieces of a comparison for some seconds, or until it has ended. Return whether it has."""
     until = None if seconds is None else time.monotonic() + seconds
     while True:
-        with sessions.begin() as session:
-            progress = do_piece(session, comparison_id)
+        try:
+            with sessions.begin() as session:
+                progress = do_piece(session, comparison_id)
+        except DBAPIError as error:
+            if until is None or not isinstance(error.orig, QueryCanceled):
+                raise
+            return False  # a piece that takes longer than a request may, which workers have time for
         if progress is Progress.OVER:
             return True
         if until is not None and time.monotonic() >= until:
