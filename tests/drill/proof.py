@@ -26,7 +26,7 @@ import requests
 from rich.console import Console
 from rich.table import Table
 
-from drill.scene import TEAM, Scene, group_of
+from drill.scene import TEAM, Scene, group_of, obtain_token
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.suppliers import create_import_supplier
@@ -203,7 +203,11 @@ def _as_a_wave(scene: Scene, _folder: Path) -> Proof:
     assert scene.send("POST", f"wave-plans/{plan}/waves/1/start/").status_code == 200
     while True:
         with suppress(requests.RequestException, KeyError):
-            (wave,) = scene.send("GET", f"wave-plans/{plan}/").json()["waves"]
+            answer = scene.send("GET", f"wave-plans/{plan}/")
+            if answer.status_code == 401:  # a large book takes longer than a token holds
+                scene.token = obtain_token(scene.address)
+                continue
+            (wave,) = answer.json()["waves"]
             if wave["state"] in ("CLEAN", "DIFFERS"):
                 break
         time.sleep(1)
