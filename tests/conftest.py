@@ -20,6 +20,7 @@ from migration_service.app import create_app
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.db import known_commits, reference
+from migration_service.db.cancelling import is_followed
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.loading import begin_loading, end_loading
 from migration_service.services.access import operators
@@ -137,6 +138,12 @@ def _current_celery() -> Iterator[None]:
     if after is not before:
         close_resources(after)
         before.set_current()
+
+
+@pytest.fixture(autouse=True)
+def _outside_of_requests() -> None:
+    """Forget that this thread has served a request in an earlier test."""
+    is_followed.set(True)
 
 
 @pytest.fixture(scope="session")

@@ -201,6 +201,9 @@ _ELSEWHERE = {
     ),
     "bytes of the lines of an organisation": "test_bytes_of_lines_count_until_they_are_removed",
     "disk for uploads": "test_a_full_disk_is_503_and_leaves_nothing",
+    "time of a statement for a request that cannot tell whether its client is still there": (
+        "test_other_statements_of_requests_end_after_ten_seconds"
+    ),
 }
 
 

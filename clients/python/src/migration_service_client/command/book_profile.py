@@ -87,7 +87,9 @@ class _Profile:
     def paths(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield each path with what is known of it."""
         read = f"{literal(str(self.path))}, maximum_object_size = {max(2 * self.longest, 1_000_000)}"
-        structures = f"select distinct json_structure(json)::varchar from read_ndjson_objects({read})"
+        structures = (
+            f"select distinct json_structure(json)::varchar from read_ndjson_objects({read}) order by 1"
+        )
         structure: Any = "NULL"
         for (text,) in self.db.execute(structures).fetchall():
             structure = _merge(structure, msgspec.json.decode(text))
@@ -122,7 +124,7 @@ class _Profile:
             if isinstance(below, list):
                 sizes = (
                     f"select least(len({column}), {_LONGEST}), count(*) from {table} "
-                    f"where {column} is not null group by 1"
+                    f"where {column} is not null group by 1 order by 1"
                 )
                 lengths = {str(size): times for size, times in self.db.execute(sizes).fetchall()}
                 yield path, known | {"kinds": {"list": number}, "lengths": lengths}
@@ -181,7 +183,7 @@ class _Profile:
         self.db.execute(f"create or replace temp table different as from _different({counts})")
         different, most, repeated, numbers, *counted = self.db.execute("from _counted").fetchall()[0]
         tallies: dict[str, dict[str, int]] = {it: {} for it in _TALLIES}
-        for name, value, times in self.db.execute("from _tallied").fetchall():
+        for name, value, times in self.db.execute("from _tallied order by all").fetchall():
             tallies[name][value] = times
         if is_shown:
             del tallies["shapes"]
@@ -214,11 +216,10 @@ class _Profile:
         if not room:
             return []
         far = "select x, min(line) from different where x {} $1 group by x order by abs(x - $1) desc limit 3"
-        found = [
-            self.db.execute(far.format("<"), [low - room]),
-            self.db.execute(far.format(">"), [high + room]),
-        ]
-        return sorted((value, line) for it in found for value, line in it.fetchall())
+        # A result is lost when its connection executes the next statement.
+        found = self.db.execute(far.format("<"), [low - room]).fetchall()
+        found += self.db.execute(far.format(">"), [high + room]).fetchall()
+        return sorted(found)
 
 
 def _merge(one: Any, other: Any) -> Any:
