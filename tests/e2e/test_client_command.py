@@ -120,7 +120,7 @@ def test_a_file_means_the_same_in_single_requests_and_as_a_batch(
     # Another file has results of its own.
     _write(tmp_path / "second.ndjson", second | {"billing_address1": "Elsewhere 2"}, third)
     status, said, found = send("second.ndjson")
-    assert (status, "1 exist and differ: nothing was changed." in said) == (1, True)
+    assert (status, "1 exists and differs: nothing was changed." in said) == (1, True)
     exists = "account_already_imported"
     assert found == {
         1: ("ALREADY_IMPORTED", {exists, "payload_differs"}),
@@ -146,7 +146,7 @@ def test_a_batch_is_sent_with_the_totals_of_its_file(scene: Scene, tmp_path: Pat
     totals = json.loads((tmp_path / "totals.json").read_text())
     (tmp_path / "totals.json").write_text(json.dumps(totals | {"accounts": 4}))
     done = run_command(scene, tmp_path, *arguments)
-    assert (done.returncode, "1 control total differ" in done.stdout) == (1, True)
+    assert (done.returncode, "1 control total differs: " in done.stdout) == (1, True)
 
 
 def _write(path: Path, *accounts: dict[str, Any]) -> None:

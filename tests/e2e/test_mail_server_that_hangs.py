@@ -1,6 +1,7 @@
 """A mail server that says nothing holds up nothing but e-mail: no event, no sweep, no webhook."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -49,11 +50,18 @@ def _workers(servers: EmbeddedServers, folder: Path, mail_port: int) -> Iterator
         command = ("celery", "--quiet", "-A", "celery_worker", "worker", "-c", "1", "-Q", queue, *options)
         arguments = ending_with_us(sys.executable, "-m", *command, "-n", f"{queue}@%h")
         with (folder / f"{queue}.log").open("ab") as log:
-            processes.append(subprocess.Popen(arguments, cwd=folder, env=environment, stdout=log, stderr=log))
-    yield
-    for process in processes:
-        process.kill()
-        process.wait()
+            processes.append(
+                subprocess.Popen(
+                    arguments, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True
+                )
+            )
+    try:
+        yield
+    finally:
+        for process in processes:
+            # With its children, of which beat would outlive it.
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def test_a_mail_server_that_says_nothing_holds_up_nothing_but_email(

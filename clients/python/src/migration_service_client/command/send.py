@@ -303,12 +303,14 @@ class _Sending:
             if state != "COMPLETED":
                 say(f"The batch is {state}{f': {reason}' if reason else ''}. {_HOW_ON.get(state, '')}")
             if differing:
-                say(f"{differing} exist and differ: nothing was changed.")
+                verbs = "exists and differs" if differing == 1 else "exist and differ"
+                say(f"{differing} {verbs}: nothing was changed.")
             if warnings:
                 say(f"Lines with warnings: {_tell(warnings)}. See migration-client results {self._target}")
             if off:
+                verb = "differs" if off == 1 else "differ"
                 say(
-                    f"{count(off, 'control total')} differ: migration-client batches control-totals "
+                    f"{count(off, 'control total')} {verb}: migration-client batches control-totals "
                     f"{self._run.batch_id}"
                 )
             if counts.get("FAILED"):
