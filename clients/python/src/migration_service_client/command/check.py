@@ -11,12 +11,16 @@ from migration_payloads.files.check import Summary, check_lines
 from migration_payloads.files.ndjson import Line
 from migration_payloads.files.output import OutputPath, replacing, say
 from migration_payloads.files.reading import reader_of
-from migration_payloads.moments import DEFAULT_TIME_ZONE, is_time_zone
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.lineage import find_rows
-from migration_service_client.command.lines import open_lines
+from migration_service_client.command.lines import (
+    file_argument,
+    open_lines,
+    profile_option,
+    time_zone_option,
+)
 from migration_service_client.command.output import json_option, show_json, show_list
 
 #: The member that tells added data from an account, which has customers.
@@ -47,30 +51,11 @@ def _require_accounts(lines: Iterator[Line], file: Path) -> Iterator[Line]:
     yield from chain([first], lines)
 
 
-def _read_time_zone(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
-    if not is_time_zone(name):
-        raise click.BadParameter(f"{name} is not a time zone: expected a name such as {DEFAULT_TIME_ZONE}.")
-    return name
-
-
 @click.command()
-@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
-@click.option(
-    "--profile",
-    type=click.Choice([profile.value for profile in Profile]),
-    default=Profile.LENIENT.value,
-    show_default=True,
-    help="strict: warnings count as errors.",
-)
+@file_argument
+@profile_option
 @click.option("--supplier", metavar="CODE", help="Require every line to name this import supplier.")
-@click.option(
-    "--time-zone",
-    default=DEFAULT_TIME_ZONE,
-    show_default=True,
-    metavar="NAME",
-    callback=_read_time_zone,
-    help="The supplier's time zone, which determines today's date.",
-)
+@time_zone_option
 @click.option(
     "--processes",
     type=click.IntRange(min=1),

@@ -16,14 +16,18 @@ from migration_payloads.corrections.recipes import Recipe, RecipeError, read_rec
 from migration_payloads.errors import Confidence, Operation, ParseError
 from migration_payloads.files.output import OutputPath, is_in_place, replacing, say
 from migration_payloads.files.reading import LIMITS, STANDARD_INPUT
-from migration_payloads.moments import DEFAULT_TIME_ZONE, is_time_zone
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.json import encode_json, parse_json
 from migration_payloads.validation import validate_account, validate_text
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.fix_report import Report, show_group
 from migration_service_client.command.lineage import copy_rows
-from migration_service_client.command.lines import file_argument, open_lines
+from migration_service_client.command.lines import (
+    file_argument,
+    open_lines,
+    profile_option,
+    time_zone_option,
+)
 from migration_service_client.command.output import json_option
 
 
@@ -32,12 +36,6 @@ class _Terms(NamedTuple):
 
     profile: Profile
     time_zone: str
-
-
-def _read_time_zone(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
-    if not is_time_zone(name):
-        raise click.BadParameter(f"{name} is not a time zone: expected a name such as {DEFAULT_TIME_ZONE}.")
-    return name
 
 
 def _read_accepted(
@@ -82,21 +80,8 @@ def _read_accepted(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Accept what was accepted for an earlier book.",
 )
-@click.option(
-    "--profile",
-    type=click.Choice([profile.value for profile in Profile]),
-    default=Profile.LENIENT.value,
-    show_default=True,
-    help="strict: warnings count as errors.",
-)
-@click.option(
-    "--time-zone",
-    default=DEFAULT_TIME_ZONE,
-    show_default=True,
-    metavar="NAME",
-    callback=_read_time_zone,
-    help="The supplier's time zone, which determines today's date.",
-)
+@profile_option
+@time_zone_option
 @click.option("--show-values", is_flag=True, help="Show values of persons, also in a pipe.")
 @json_option
 def fix(

@@ -1,4 +1,4 @@
-"""The lines of a file, with progress."""
+"""The lines of a file, with progress, and the options of commands that check them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,10 +8,34 @@ import click
 
 from migration_payloads.files.ndjson import Line
 from migration_payloads.files.reading import UnreadableFileError, open_file
+from migration_payloads.moments import DEFAULT_TIME_ZONE, is_time_zone
+from migration_payloads.profile import Profile
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.output import progress
 
+
+def _read_time_zone(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
+    if not is_time_zone(name):
+        raise click.BadParameter(f"{name} is not a time zone: expected a name such as {DEFAULT_TIME_ZONE}.")
+    return name
+
+
 file_argument = click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
+profile_option = click.option(
+    "--profile",
+    type=click.Choice([profile.value for profile in Profile]),
+    default=Profile.LENIENT.value,
+    show_default=True,
+    help="strict: warnings count as errors.",
+)
+time_zone_option = click.option(
+    "--time-zone",
+    default=DEFAULT_TIME_ZONE,
+    show_default=True,
+    metavar="NAME",
+    callback=_read_time_zone,
+    help="The supplier's time zone, which determines today's date.",
+)
 
 #: The progress is shown again after so many lines.
 _STEP = 200
