@@ -305,6 +305,15 @@ class ChunkState(StrEnum):
     DONE = "DONE"
 
 
+class Owner(StrEnum):
+    """Who is responsible for a created account: exactly one of the two."""
+
+    #: The system that it was migrated from. It can still be undone.
+    OLD = "old"
+    #: The platform, because the account has gone live.
+    NEW = "new"
+
+
 class UndoState(StrEnum):
     """The state of an undo. `services.undo.states` has the table of its changes."""
 
@@ -338,6 +347,8 @@ class UndoBlocker(StrEnum):
     DATA_ADDED = "data_added_later"
     #: The supplier has gone live.
     SUPPLIER_LIVE = "import_supplier_live"
+    #: The account has gone live before its supplier.
+    ACCOUNT_LIVE = "account_live"
     #: The personal data of the account was erased, so that it could not be created again.
     ERASED = "account_erased"
     #: The staged payload was removed at the end of its retention period, so that it could not be created

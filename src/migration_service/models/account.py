@@ -34,6 +34,9 @@ class Account(Base):
     billing_postcode: Mapped[str | None]
     #: When all personal data was erased. The numbers and the amounts are kept.
     erased_at: Mapped[datetime | None] = mapped_column(info={"later": True})
+    #: When it goes live before its supplier, after which it cannot be undone, and the person who decided.
+    live_at: Mapped[datetime | None] = mapped_column(info={"later": True})
+    live_by: Mapped[str | None] = mapped_column(info={"later": True})
 
 
 class Customer(Part):

@@ -80,8 +80,9 @@ class ImportSupplier(Base):
     time_zone: Mapped[str] = mapped_column(server_default="Europe/Amsterdam")
     #: Whether customers get an e-mail when their account is created.
     sends_customer_emails: Mapped[bool] = mapped_column(server_default=false())
-    #: When its accounts go live, after which none of them can be undone. None if not set.
+    #: When all its accounts go live, after which none of them can be undone, and the person who decided.
     live_at: Mapped[datetime | None]
+    live_by: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 

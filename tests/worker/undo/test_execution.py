@@ -245,6 +245,11 @@ def _go_live(account: ImportedAccount) -> None:
         set_live(session, account.supplier.code, None)
 
 
+def _go_live_early(account: ImportedAccount) -> None:
+    with account.supplier.Session.begin() as session:
+        session.execute(update(Account).values(live_at=func.now(), live_by="Ada"))
+
+
 def _erase(account: ImportedAccount) -> None:
     with account.supplier.Session.begin() as session:
         erase_account(session, account.supplier.known(), account.number, reason="A test.")
@@ -261,6 +266,7 @@ _BLOCKS = {
     "statement": (_add_statement, "data_added_later", True),
     "instruction": (_add_instruction, "payment_instruction_confirmed", True),
     "live": (_go_live, "import_supplier_live", False),
+    "account live": (_go_live_early, "account_live", False),
     "erased": (_erase, "account_erased", False),
     "payload": (_remove_payload, "payload_removed", False),
 }

@@ -38,6 +38,7 @@ _ORGANISATIONS = """
         created_at timestamptz NOT NULL DEFAULT now(),
         sends_customer_emails boolean NOT NULL DEFAULT false,
         live_at timestamptz,
+        live_by text,
         time_zone text NOT NULL DEFAULT 'Europe/Amsterdam'
     );
     CREATE INDEX ix_import_supplier_organisation_id ON import_supplier (organisation_id);

@@ -99,6 +99,8 @@ _ACCOUNTS = """
         billing_address4 text,
         billing_postcode text,
         erased_at timestamptz,
+        live_at timestamptz,
+        live_by text,
         CONSTRAINT uq_account_pair UNIQUE (import_supplier_id, external_account_number)
     );
 

@@ -21,7 +21,14 @@ from migration_service.services.accounts.notes import read_notes
 from migration_service.services.accounts.payment_instructions import read_payment_instructions
 
 #: Columns of an account that come from the import, not from the payload.
-_NOT_SENT = {"id", "account_import_process_id", "import_supplier_id", "operations_team_id"}
+_NOT_SENT = {
+    "id",
+    "account_import_process_id",
+    "import_supplier_id",
+    "operations_team_id",
+    "live_at",
+    "live_by",
+}
 
 
 def find_account(session: Session, import_supplier_id: int, external_account_number: str) -> Account | None:

@@ -2,6 +2,7 @@
 
 from migration_service import states
 from migration_service.db.base import literals
+from migration_service.services.accounts.ownership import IS_NEW, SUPPLIER_IS_LIVE
 
 #: The accounts created by a batch that have not been recreated since.
 CREATED_BY_BATCH = f"""
@@ -49,8 +50,8 @@ _HAS_ADDED_DATA = f"""
 """
 
 _CONDITIONS = {
-    # Not now(), because the transaction may have started before the supplier went live.
-    states.UndoBlocker.SUPPLIER_LIVE: "supplier.live_at <= clock_timestamp()",
+    states.UndoBlocker.SUPPLIER_LIVE: SUPPLIER_IS_LIVE,
+    states.UndoBlocker.ACCOUNT_LIVE: f"{IS_NEW} AND NOT {SUPPLIER_IS_LIVE}",
     states.UndoBlocker.ERASED: "account.erased_at IS NOT NULL",
     states.UndoBlocker.PAYLOAD_REMOVED: "process.payload IS NULL AND account.erased_at IS NULL",
     states.UndoBlocker.EMAIL_SENT: _MAY_HAVE_GOT_EMAIL,

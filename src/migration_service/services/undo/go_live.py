@@ -9,6 +9,8 @@ from sqlalchemy.orm import Session
 from migration_payloads.moments import write_moment
 from migration_service.errors import GoLiveFarError, GoLivePastError, ImportSupplierLiveError
 from migration_service.models import Account, ImportSupplier
+from migration_service.origin import current_origin
+from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.clock import read_clock
 from migration_service.services.setup.suppliers import get_import_supplier
@@ -54,6 +56,7 @@ def set_live(
     if at is not None and at <= now and not may_be_past:
         raise GoLivePastError(found=write_moment(at))
     before, supplier.live_at = supplier.live_at, at or now
+    supplier.live_by = by or current_origin().actor
     details = {
         "live_at": write_moment(supplier.live_at),
         "before": write_moment(before) if before else None,
@@ -62,12 +65,6 @@ def set_live(
     action, owner = AuditAction.SUPPLIER_LIVE_SET, supplier.organisation_id
     record(session, action, "import_supplier", code, organisation_id=owner, details=details)
     return supplier.live_at
-
-
-def has_gone_live(session: Session, import_supplier_id: int) -> bool:
-    """Return whether a supplier has gone live, so that none of its accounts can be undone."""
-    live = select(ImportSupplier.live_at <= func.clock_timestamp())
-    return bool(session.scalar(live.where(ImportSupplier.id == import_supplier_id)))
 
 
 def _find(
@@ -81,7 +78,7 @@ def _find(
     found = select(ImportSupplier).where(ImportSupplier.id == supplier_id)
     supplier = session.scalars(found.with_for_update(key_share=True) if locked else found).one()
     now = read_clock(session)
-    if supplier.live_at is not None and supplier.live_at <= now:
+    if has_gone_live(session, supplier_id) and supplier.live_at:
         went_at = write_moment(supplier.live_at)
         raise ImportSupplierLiveError(f"Import supplier {supplier.code!r} went live at {went_at}.")
     if at is not None and at > now + _FARTHEST:

@@ -20,12 +20,12 @@ from migration_service.models import Undo
 from migration_service.origin import current_origin
 from migration_service.schemas.events import EventType
 from migration_service.services.access.operators import OperatorRole
+from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.undo_guards import require_batch_at_rest, require_no_undo
 from migration_service.services.events import recording as events
 from migration_service.services.undo import states
 from migration_service.services.undo.blockers_sql import CREATED_BY_BATCH, OF_BATCH, OF_NUMBERS
-from migration_service.services.undo.go_live import has_gone_live
 from migration_service.services.undo.orders import UndoOrder, require_overrides_allowed
 from migration_service.services.waves.acts import hold_plan
 from migration_service.states import ImportState, UndoOutcome

@@ -19,6 +19,7 @@ from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.sql import OpenTransaction
 from migration_service.models import Account, AccountImportProcess
+from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.accounts.reading import find_account, read_account
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.audit.trail import list_entries_about
@@ -32,7 +33,6 @@ from migration_service.services.reporting.search import find_accounts
 from migration_service.services.reporting.timeline import list_events
 from migration_service.services.setup.suppliers import KnownSupplier, list_import_suppliers
 from migration_service.services.setup.teams import get_operations_team_name
-from migration_service.services.undo.go_live import has_gone_live
 from migration_service.states import BatchKind, LineStatus, Outcome
 
 blueprint = Blueprint("accounts", __name__)

@@ -10,11 +10,11 @@ from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
+from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.batches.control import report_batch
 from migration_service.services.batches.results.listing import count_batches, list_batches
 from migration_service.services.batches.retry import count_retryable
 from migration_service.services.setup.suppliers import list_import_suppliers
-from migration_service.services.undo.go_live import has_gone_live
 from migration_service.states import BatchKind, BatchState, LineStatus
 
 blueprint = Blueprint("batches", __name__, url_prefix="/batches")

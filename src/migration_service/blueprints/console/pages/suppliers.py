@@ -20,6 +20,7 @@ from migration_service.blueprints.requests.streaming import CONTENT_TYPES
 from migration_service.formats import ResultFormat
 from migration_service.models import ImportSupplier
 from migration_service.services.access.api_keys import list_api_keys
+from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.batches.results.listing import list_batches, list_modes
 from migration_service.services.reconciliation import comparisons
 from migration_service.services.reconciliation.answer import describe_progress
@@ -29,7 +30,6 @@ from migration_service.services.reconciliation.submitted import find_open
 from migration_service.services.reconciliation.verdict import SENTENCES, judge
 from migration_service.services.reporting.history import count_failures_by_code
 from migration_service.services.reporting.import_suppliers import count_states
-from migration_service.services.undo.go_live import has_gone_live
 from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
 from migration_service.states import BatchKind, BatchMode, BatchState, ImportState, LineStatus, SupplierStatus

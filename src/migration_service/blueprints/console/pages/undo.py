@@ -24,9 +24,9 @@ from migration_service.errors import UndoNotFoundError
 from migration_service.formats import ResultFormat
 from migration_service.models import Undo
 from migration_service.services.access.operators import OperatorRole
+from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.setup.suppliers import get_import_supplier_by_id
 from migration_service.services.undo import reading
-from migration_service.services.undo.go_live import has_gone_live
 from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo
 from migration_service.services.undo.preview import UndoPreview, preview_undo
 from migration_service.services.undo.starting import cancel_undo, start_undo

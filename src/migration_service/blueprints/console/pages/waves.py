@@ -9,8 +9,8 @@ from migration_service.blueprints.console.access import plan_of, visible
 from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import WaveNotFoundError
+from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.setup.suppliers import list_import_suppliers
-from migration_service.services.undo.go_live import has_gone_live
 from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
 from migration_service.states import WaveState, WaveWait
