@@ -83,7 +83,7 @@ def open_database() -> Iterator["duckdb.DuckDBPyConnection"]:
         install = "pip install 'migration-service-client[convert]'"
         raise CannotRunError(f"This command needs DuckDB. Install it: {install}") from None
     with TemporaryDirectory(prefix="migration-client-") as folder:
-        options: dict[str, Any] = {"memory_limit": _MEMORY, "temp_directory": folder}
+        options: dict[str, Any] = {"memory_limit": _MEMORY, "temp_directory": folder, "threads": 1}
         try:
             with closing(duckdb.connect(config=options | {"python_enable_replacements": False})) as found:
                 yield found
@@ -182,9 +182,14 @@ class Conversion:
                     book.write(encode_json(payload) + b"\n")
                     account = len(self._numbers)
                     self._numbers.append(str(payload.get("external_account_number", "")))
-                    for place, made_of in places:
-                        rows = made_of if isinstance(made_of, list) else [made_of]
-                        out.writelines(f"{account},{place},{row}\n" for row in rows if row is not None)
+                    out.writelines(
+                        [
+                            f"{account},{place},{row}\n"
+                            for place, made_of in places
+                            for row in (made_of if type(made_of) is list else (made_of,))
+                            if row is not None
+                        ]
+                    )
         self._db.execute(f"""
             create temp table _made as
             from read_csv({literal(str(path))}, header = false, auto_detect = false, delim = ',', quote = '',

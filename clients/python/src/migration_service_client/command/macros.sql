@@ -34,7 +34,7 @@ create macro nl_date(x) as case when x is null then null else coalesce(_day(try_
 -- amount('1,234.50', '.') => '1234.50'
 -- amount('12,5,0') => '12,5,0'
 -- amount('0.234') => '0.234'
-create macro amount(x) as _amount(x, _parts(x, '\.', ','), '.'),
+create macro amount(x) as case when regexp_full_match(x, '-?[0-9]+,[0-9]+') then replace(x, ',', '.') else _amount(x, _parts(x, '\.', ','), '.') end,
   (x, decimal_sign) as case decimal_sign when '.' then _amount(x, _parts(x, ',', '\.'), ',') else _amount(x, _parts(x, '\.', ','), '.') end;
 
 -- The amount with the sign of its side: what is debited is negative, because the customer owes it.
