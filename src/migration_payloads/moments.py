@@ -34,8 +34,8 @@ def show_moment(moment: datetime) -> str:
 
 
 def sql_moment(column: str) -> str:
-    """Return the SQL expression, for `sqlalchemy.text`, that writes a column of times in this format."""
-    return rf"""to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24\:MI\:SS"Z"')"""
+    """Return the SQL expression that writes a column of times in this format."""
+    return f"""to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')"""
 
 
 def write_moments(value: Any) -> Any:

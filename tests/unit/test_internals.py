@@ -11,6 +11,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from billiard import pool
@@ -167,7 +168,7 @@ def write_line(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, log_format:
     monkeypatch.setattr(sys, "stderr", stream)
     logger = logging.Logger("tests.line")
     logger.addHandler(make_handler(log_format))
-    logger.info("something happened", extra=extra)
+    logger.info("something %s", "happened", extra=extra, exc_info=ValueError("bad"))
     return stream.getvalue()
 
 
@@ -191,7 +192,7 @@ def test_a_json_line_has_level_logger_time_request_id_and_extra_fields(
 ) -> None:
     token = request_id.set("request-7")
     try:
-        line = json.loads(write_line(monkeypatch, io.StringIO(), "json", status=201))
+        line = json.loads(write_line(monkeypatch, io.StringIO(), "json", status=201, id=UUID(int=7)))
     finally:
         request_id.reset(token)
     assert line.pop("timestamp").endswith("+00:00")
@@ -200,5 +201,7 @@ def test_a_json_line_has_level_logger_time_request_id_and_extra_fields(
         "logger": "tests.line",
         "message": "something happened",
         "request_id": "request-7",
+        "exc_info": "ValueError: bad",
         "status": 201,
+        "id": "00000000-0000-0000-0000-000000000007",
     }

@@ -1,7 +1,7 @@
 """The progress of imports: the status of an account and the three lists (sections 4.4 to 4.7)."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import Any
 
@@ -22,8 +22,9 @@ from migration_service.schemas.account_history import AccountHistorySchema
 from migration_service.schemas.attempts import FailedImportSchema
 from migration_service.schemas.requests import AccountStatusSchema, ListArgumentsSchema, ListedImportSchema
 from migration_service.services.access.callers import Caller
-from migration_service.services.imports.status import ListKind, get_status, read_imports
+from migration_service.services.imports.status import ImportsPage, ListKind, get_status, read_imports
 from migration_service.services.reporting.account_history import read_account_history
+from migration_service.services.setup.suppliers import get_import_supplier
 
 #: The number of entries in one piece of a streamed list.
 PIECE = 5_000
@@ -202,29 +203,38 @@ def _read_cursor(cursor: str) -> str:
 
 def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
     """Stream the whole list in pieces. No connection is held while the client reads a piece."""
-    sessions = resources().Session
-    with sessions.begin() as session:
-        supplier = supplier_in_path(session, import_supplier_code)
-        first = read_imports(session, supplier, kind, after=after, limit=PIECE)
+    read = _reader(kind, import_supplier_code, PIECE)
+    first = read(after)
 
     def pages() -> Iterator[str]:
         page = first
-        while page.count:
-            yield page.json
-            if page.count < PIECE:
+        while True:
+            if page.json:
+                yield page.json
+            if page.cursor is None:
                 return
-            with sessions.begin() as session:
-                page = read_imports(session, supplier, kind, after=page.last, limit=PIECE)
+            page = read(page.cursor)
 
     return stream_array(pages())
 
 
 def _page(kind: ListKind, import_supplier_code: str, after: str, limit: int) -> Response:
-    with resources().Session.begin() as session:
-        supplier = supplier_in_path(session, import_supplier_code)
-        page = read_imports(session, supplier, kind, after=after, limit=limit)
-        more = page.count and read_imports(session, supplier, kind, after=page.last, limit=1).count
+    page = _reader(kind, import_supplier_code, limit)(after)
     response = Response(f"[{page.json}]", mimetype="application/json")
-    if more:
-        link_next(response, limit, _write_cursor(page.last))
+    if page.cursor is not None:
+        link_next(response, limit, _write_cursor(page.cursor))
     return response
+
+
+def _reader(kind: ListKind, import_supplier_code: str, limit: int) -> Callable[[str], ImportsPage]:
+    """Return the function that reads the entries of a supplier after one of them."""
+    shared = resources()
+    supplier = get_import_supplier(
+        shared.reference, import_supplier_code, organisation_id=caller().organisation_id
+    )
+
+    def read(after: str) -> ImportsPage:
+        with autocommit(shared.Session) as connection:
+            return read_imports(connection, supplier, kind, after=after, limit=limit)
+
+    return read

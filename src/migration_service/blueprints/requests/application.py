@@ -8,6 +8,7 @@ from urllib.parse import quote, unquote
 from flask import Flask, Request, Response
 from flask.globals import request_ctx
 from flask.typing import ResponseReturnValue
+from werkzeug.datastructures import Headers
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import MapAdapter, PathConverter, RequestRedirect, Rule
 from werkzeug.routing.rules import RulePart
@@ -18,11 +19,20 @@ from migration_service.errors import ErrorItem, RequestFailedValidationError
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
+#: Headers that Werkzeug corrects, and the statuses of responses without a body.
+_CORRECTED, _EMPTY = frozenset({"location", "content-location"}), (204, 304)
 _NOT_TEXT = "\N{REPLACEMENT CHARACTER}"
 
 
 class WholeResponse(Response):
     """A response that the web server gets as a list, and so sends at once, unless it is streamed."""
+
+    def get_wsgi_headers(self, environ: "WSGIEnvironment") -> Headers:
+        """Return the headers. Werkzeug would check and copy each one, even if there is nothing to correct."""
+        names = {name.lower() for name, _ in self.headers}
+        if "content-length" in names and _CORRECTED.isdisjoint(names) and self.status_code not in _EMPTY:
+            return self.headers
+        return super().get_wsgi_headers(environ)
 
     def get_app_iter(self, environ: "WSGIEnvironment") -> Iterable[bytes]:
         """Return the pieces of the body."""
@@ -44,9 +54,17 @@ class Application(Flask):
 
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
         """Return the adapter that finds the view of `request`."""
-        adapter = super().create_url_adapter(request)
-        if request is None or adapter is None:
-            return adapter
+        if request is None:
+            return super().create_url_adapter(request)
+        # As Flask does it for an application whose routes do not depend on the host.
+        adapter = self.url_map.bind(
+            request.host,
+            request.root_path,
+            url_scheme=request.scheme,
+            default_method=request.method,
+            path_info=request.path,
+            query_args=request.query_string.decode("latin1"),
+        )
         if not adapter.path_info.endswith("/") or adapter.path_info.endswith("//"):
             try:
                 adapter.match()

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 
-from flask import Flask, Response, g
+from flask import Flask, Response
 from flask.globals import app_ctx, request_ctx
 from werkzeug.sansio.utils import get_host
 
@@ -54,12 +54,11 @@ DATA_HEADERS = (
 
 def guard_data(response: Response) -> None:
     """Add headers that restrict browsers and forbid caching."""
-    headers = response.headers
+    given = {name.lower(): value for name, value in response.headers}
     # A response that may be cached has its own header.
-    for name, value in DATA_HEADERS:
-        headers.setdefault(name, value)
-    if response.mimetype == "text/html":
-        headers["Content-Security-Policy"] = _PAGE_POLICY
+    response.headers.extend([it for it in DATA_HEADERS if it[0].lower() not in given])
+    if given.get("content-type", "").startswith("text/html"):
+        response.headers["Content-Security-Policy"] = _PAGE_POLICY
 
 
 def follow_requests(app: Flask, settings: Settings, guard: Callable[[Response], None] = guard_data) -> None:
@@ -87,7 +86,7 @@ def follow_requests(app: Flask, settings: Settings, guard: Callable[[Response], 
     @app.after_request
     def end(response: Response) -> Response:
         guard(response)
-        response.headers["X-Request-ID"] = g.get("request_id", "")
+        response.headers.add("X-Request-ID", app_ctx.g.get("request_id", ""))
         leave_with_last_byte(response)
         _log_with_last_byte(response)
         return response
@@ -127,7 +126,7 @@ def _log_with_last_byte(response: Response) -> None:
     method = asked.method if asked.method in _METHODS else "OTHER"
     route = asked.url_rule.rule if asked.url_rule else "none"
     # Do not refer to the response, which would keep itself alive through its own callbacks.
-    known = method, route, response.status_code, g.began_at, current_origin()
+    known = method, route, response.status_code, app_ctx.g.began_at, current_origin()
     # A list is streamed: the request ends when the last byte has been sent, not here.
     response.call_on_close(lambda: log_request(*known))
 

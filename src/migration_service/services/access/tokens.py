@@ -153,8 +153,7 @@ def _tokens(settings: Settings, key: ApiKey, refresh: RefreshGrant) -> Tokens:
 
 def _verify(settings: Settings, token: str, kind: TokenKind) -> dict[str, Any]:
     try:
-        claims = _read_claims(settings, token)
-        UUID(claims["sid"])
+        claims = _read(token, settings.token_keys)
     except (jwt.InvalidTokenError, ValueError, TypeError, AttributeError) as error:
         raise UnauthenticatedError from error
     if claims["exp"] <= time.time():
@@ -174,11 +173,6 @@ def sign(settings: Settings, claims: dict[str, Any]) -> str:
     return jwt.encode(claims, key, algorithm=_ALGORITHM, headers={"kid": _key_id(key)})
 
 
-def _read_claims(settings: Settings, token: str) -> dict[str, Any]:
-    """Return the claims of a token signed with one of the keys. Raise jwt.InvalidTokenError for any other."""
-    return _read(token, settings.token_keys)
-
-
 def _key_id(key: str) -> str:
     """Return the `kid` of a key, which reveals nothing about the key."""
     return sha256(b"migration-service kid " + key.encode()).hexdigest()[:12]
@@ -186,7 +180,10 @@ def _key_id(key: str) -> str:
 
 @lru_cache(maxsize=1_000)
 def _read(token: str, keys: tuple[str, ...]) -> dict[str, Any]:
-    # A signature never changes, so it is verified once. The caller checks whether the token is still valid.
+    """Return the claims of a token signed with one of the keys. Raise jwt.InvalidTokenError for any other.
+
+    A signature never changes, so it is verified once. The caller checks whether the token is still valid.
+    """
     kid = jwt.get_unverified_header(token).get("kid")
     key = next((key for key in keys if _key_id(key) == kid), None)
     if key is None:
@@ -198,4 +195,5 @@ def _read(token: str, keys: tuple[str, ...]) -> dict[str, Any]:
         # The clock of the signing web server may be slightly ahead.
         options={"require": list(_CLAIMS), "verify_iat": False, "verify_exp": False},
     )
+    UUID(claims["sid"])
     return claims

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import TextClause, select, text
+from sqlalchemy import select
 from sqlalchemy.orm import Session, defer
 
 from migration_payloads.moments import sql_moment
@@ -70,9 +70,8 @@ class ImportsPage:
 
     #: The entries as JSON objects, separated by commas.
     json: str
-    count: int
-    #: The external account number of the last one, or empty if the page has none.
-    last: str
+    #: The external account number of the last one, if other entries follow it.
+    cursor: str | None
 
 
 _FIND_STATUS = """
@@ -84,54 +83,52 @@ _FIND_STATUS = """
 """
 
 # PostgreSQL writes the JSON, so a million entries are a few hundred values in Python. Text and times have the
-# same form as in `migration_payloads.moments`.
-_READ_IMPORTS = """
-    SELECT string_agg(
-               '{"external_account_number":' || to_json(external_account_number)
-               || ',"service_account_number":' || coalesce(to_json(service_account_number)::text, 'null')
-               || ',"account_created_at":'
-               || coalesce('"' || {moment} || '"', 'null')
-               || '}', ',') AS json,
-           count(*) AS entries, max(external_account_number) AS last
-    FROM (SELECT external_account_number, service_account_number, account_created_at
-          FROM account_import_process
-          WHERE import_supplier_id = :import_supplier_id AND external_account_number > :after {kind}
-          ORDER BY external_account_number LIMIT :limit) page
+# same form as in `migration_payloads.moments`. One entry more than the page has tells that others follow it.
+_READ_PAGE = """
+    SELECT string_agg({json}, ',') FILTER (WHERE place <= %(limit)s) AS json,
+           CASE WHEN count(*) > %(limit)s
+                THEN max(external_account_number) FILTER (WHERE place <= %(limit)s) END AS cursor
+    FROM (SELECT found.*, row_number() OVER (ORDER BY external_account_number) AS place
+          FROM ({found} ORDER BY process.external_account_number LIMIT %(limit)s + 1) AS found) AS page
 """
-
+_IMPORT_JSON = f"""
+    '{{"external_account_number":' || to_json(external_account_number)
+    || ',"service_account_number":' || coalesce(to_json(service_account_number)::text, 'null')
+    || ',"account_created_at":' || coalesce('"' || {sql_moment("account_created_at")} || '"', 'null')
+    || '}}'"""
+_FIND_IMPORTS = """
+    SELECT external_account_number, service_account_number, account_created_at
+    FROM account_import_process AS process
+    WHERE import_supplier_id = %(import_supplier_id)s AND external_account_number > %(after)s"""
+_FAILED_JSON = f"""
+    '{{"external_account_number":' || to_json(external_account_number)
+    || ',"attempt_id":' || to_json(attempt_id)
+    || ',"dry_run":' || to_json(dry_run)
+    || ',"outcome":' || to_json(outcome)
+    || ',"code":' || coalesce(to_json(error_code)::text, '"no_worker_available"')
+    || ',"finished_at":"' || {sql_moment("finished_at")} || '"}}'"""
 # The newest attempt of each account that is neither created nor being created. Ids are chronological.
-_READ_FAILED = """
-    SELECT string_agg(
-               '{"external_account_number":' || to_json(external_account_number)
-               || ',"attempt_id":' || to_json(attempt_id)
-               || ',"dry_run":' || to_json(dry_run)
-               || ',"outcome":' || to_json(outcome)
-               || ',"code":' || coalesce(to_json(error_code)::text, '"no_worker_available"')
-               || ',"finished_at":"' || {moment} || '"}', ',') AS json,
-           count(*) AS entries, max(external_account_number) AS last
-    FROM (SELECT process.external_account_number, newest.*
-          FROM account_import_process process
-          CROSS JOIN LATERAL (
-              SELECT id AS attempt_id, dry_run, outcome, error_code, finished_at FROM attempt
-              WHERE account_import_process_id = process.id ORDER BY id DESC LIMIT 1) newest
-          WHERE process.import_supplier_id = :import_supplier_id
-            AND process.external_account_number > :after
-            AND process.state = '{pending}' AND newest.outcome IN ({failed})
-          ORDER BY process.external_account_number LIMIT :limit) page
-""".replace("{pending}", ImportState.PENDING).replace(
-    "{failed}", literals([Outcome.FAILED, Outcome.WITHDRAWN])
-)
+_FIND_FAILED = f"""
+    SELECT process.external_account_number, newest.*
+    FROM account_import_process AS process
+    CROSS JOIN LATERAL (
+        SELECT id AS attempt_id, dry_run, outcome, error_code, finished_at FROM attempt
+        WHERE account_import_process_id = process.id ORDER BY id DESC LIMIT 1) AS newest
+    WHERE process.import_supplier_id = %(import_supplier_id)s
+      AND process.external_account_number > %(after)s
+      AND process.state = '{ImportState.PENDING}'
+      AND newest.outcome IN ({literals([Outcome.FAILED, Outcome.WITHDRAWN])})"""
 
 
-def _page(statement: str, moment: str, kind: str = "") -> TextClause:
-    return text(statement.replace("{moment}", sql_moment(moment)).replace("{kind}", kind))
+def _page(json: str, found: str) -> str:
+    return _READ_PAGE.replace("{json}", json).replace("{found}", found)
 
 
 _PAGES = {
-    ListKind.ALL: _page(_READ_IMPORTS, "account_created_at"),
-    ListKind.PENDING: _page(_READ_IMPORTS, "account_created_at", f"AND state <> '{ImportState.IMPORTED}'"),
-    ListKind.IMPORTED: _page(_READ_IMPORTS, "account_created_at", f"AND state = '{ImportState.IMPORTED}'"),
-    ListKind.FAILED: _page(_READ_FAILED, "finished_at"),
+    ListKind.ALL: _page(_IMPORT_JSON, _FIND_IMPORTS),
+    ListKind.PENDING: _page(_IMPORT_JSON, f"{_FIND_IMPORTS} AND state <> '{ImportState.IMPORTED}'"),
+    ListKind.IMPORTED: _page(_IMPORT_JSON, f"{_FIND_IMPORTS} AND state = '{ImportState.IMPORTED}'"),
+    ListKind.FAILED: _page(_FAILED_JSON, _FIND_FAILED),
 }
 
 
@@ -160,10 +157,9 @@ def get_status(
 
 
 def read_imports(
-    session: Session, supplier: KnownSupplier, kind: ListKind, *, after: str, limit: int
+    connection: SqlConnection, supplier: KnownSupplier, kind: ListKind, *, after: str, limit: int
 ) -> ImportsPage:
     """Return the supplier's imports with numbers greater than `after`, in order (4.5 to 4.7)."""
-    found = session.execute(
-        _PAGES[kind], {"import_supplier_id": supplier.id, "after": after, "limit": limit}
-    ).one()
-    return ImportsPage(found.json or "", found.entries, found.last or "")
+    values = {"import_supplier_id": supplier.id, "after": after, "limit": limit}
+    [page] = connection.execute(_PAGES[kind], values)
+    return ImportsPage(page.json or "", page.cursor)
