@@ -25,7 +25,7 @@ _BROKER_POOL = 200
 
 _TASKS = [
     f"migration_service.tasks.{name}"
-    for name in (*("accounts", "batches", "counts", "deliveries", "jobs", "maintenance", "run_log"), "waves")
+    for name in ("accounts", "batches", "counts", "deliveries", "jobs", "maintenance", "run_log")
 ]
 
 
@@ -54,13 +54,9 @@ def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationC
             "maintenance.*": {"queue": "maintenance"},
         },
         beat_schedule={
-            "sweep": _every(names.SWEEP_INTERVAL, names.SWEEP_ATTEMPTS),
+            "sweep": _every(names.SWEEP_INTERVAL, names.SWEEP),
             "count-accounts": _every(names.COUNT_INTERVAL, names.COUNT_ACCOUNTS),
-            "batches": _every(names.SWEEP_INTERVAL, names.SWEEP_BATCHES),
-            "jobs": _every(names.SWEEP_INTERVAL, names.SWEEP_JOBS),
-            "waves": _every(names.SWEEP_INTERVAL, names.SWEEP_WAVES),
             "events": _every(names.WATCH_INTERVAL, names.WATCH_EVENTS),
-            "deliveries": _every(names.SWEEP_INTERVAL, names.SWEEP_DELIVERIES),
             "removal": _every(names.REMOVAL_INTERVAL, names.REMOVE_OLD_DATA),
         },
         **_RELIABILITY,

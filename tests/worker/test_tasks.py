@@ -12,6 +12,7 @@ from typing import Any
 from unittest.mock import patch
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 from celery.signals import (
     task_postrun,
@@ -20,6 +21,7 @@ from celery.signals import (
 from flask import Flask
 from kombu.utils import symbol_by_name
 from sqlalchemy import select, update
+from sqlalchemy.exc import OperationalError
 
 from migration_service.blueprints.requests.resources import resources
 from migration_service.celery_app import create_celery
@@ -43,17 +45,13 @@ from migration_service.tasks.accounts import publish_set
 from migration_service.tasks.app import MigrationCelery, celery_app
 from migration_service.tasks.batches import run_chunk, run_vendor_chunk
 from migration_service.tasks.counts import count_accounts_for_metrics
-from migration_service.tasks.maintenance import sweep_batches
+from migration_service.tasks.maintenance import SweepError, sweep
 from migration_service.tasks.names import (
     QUEUES,
     RUN_CHUNK,
     RUN_VENDOR_CHUNK,
-    SWEEP_ATTEMPTS,
-    SWEEP_BATCHES,
-    SWEEP_DELIVERIES,
+    SWEEP,
     SWEEP_INTERVAL,
-    SWEEP_JOBS,
-    SWEEP_WAVES,
 )
 from migration_service.tasks.publishing import publish
 from migration_service.tasks.resources import WorkerResources
@@ -109,16 +107,23 @@ def test_a_chunk_that_gets_no_slot_says_so(batches: BatchClient, worker_resource
             set_concurrency_limit(session, before)
 
 
-def test_chunks_of_payment_instructions_are_published_for_their_own_workers(
-    batches: BatchClient, published: list[Message]
+def test_a_sweep_publishes_chunks_for_their_own_workers_whatever_else_fails(
+    batches: BatchClient, published: list[Message], caplog: pytest.LogCaptureFixture
 ) -> None:
     batch_id = batches.start([{}], "import", kind="payment-instructions")
     with batches.supplier.Session.begin() as session:
         due = update(BatchChunk).where(BatchChunk.batch_id == UUID(batch_id))
         session.execute(due.values(state=ChunkState.PENDING, dispatched_at=None))
     published.clear()
-    sweep_batches()
-    assert published == [(RUN_VENDOR_CHUNK, (batch_id, 1))]
+    broken = patch.object(maintenance, "set_apart", side_effect=ValueError("a defect"))
+    with broken, pytest.raises(SweepError, match="sweep_attempts failed"):
+        sweep.run()
+    assert (RUN_VENDOR_CHUNK, (batch_id, 1)) in published
+    assert "ValueError: a defect" in caplog.text
+    lost = OperationalError("", {}, psycopg.OperationalError())
+    with patch.object(maintenance, "recover_chunks", side_effect=[lost, []]) as recover:
+        sweep()
+    assert recover.call_count == 2, "it is repeated on the next primary server"
 
 
 @pytest.mark.parametrize(
@@ -128,8 +133,8 @@ def test_chunks_of_payment_instructions_are_published_for_their_own_workers(
         (run_chunk, "SUCCESS", "nothing to do", "nothing to do", logging.DEBUG),
         (run_chunk, "SUCCESS", None, "SUCCESS", logging.INFO),
         (run_chunk, "FAILURE", "text of an error", "FAILURE", logging.INFO),
-        (sweep_batches, "SUCCESS", None, "SUCCESS", logging.DEBUG),
-        (sweep_batches, "FAILURE", None, "FAILURE", logging.INFO),
+        (sweep, "SUCCESS", None, "SUCCESS", logging.DEBUG),
+        (sweep, "FAILURE", None, "FAILURE", logging.INFO),
     ],
 )
 def test_a_task_is_logged_and_counted_with_its_outcome_and_time(
@@ -220,10 +225,7 @@ def test_counting_notes_who_is_at_the_quota_and_rests_only_after_a_long_count(
     assert not is_resting(worker_resources.redis)
 
 
-ENTRIES = (
-    *("sweep", "count-accounts", "batches", "jobs", "waves", "deliveries", "events"),
-    "removal",
-)
+ENTRIES = ("sweep", "count-accounts", "events", "removal")
 
 
 def _celery(app: Flask) -> MigrationCelery:
@@ -249,8 +251,7 @@ def test_each_entry_is_sent_at_the_start_and_once_in_its_interval_whatever_the_c
         now.return_value = datetime.now(UTC) - timedelta(hours=1)
         clock.monotonic = lambda: 1_000.0 + SWEEP_INTERVAL
         scheduler.tick()
-    sweeps = (SWEEP_ATTEMPTS, SWEEP_BATCHES, SWEEP_DELIVERIES, SWEEP_JOBS, SWEEP_WAVES)
-    assert sorted(sent[len(ENTRIES) :]) == sorted(sweeps)
+    assert sent[len(ENTRIES) :] == [SWEEP]
 
 
 def test_beat_says_in_one_line_that_it_cannot_send(
@@ -261,7 +262,7 @@ def test_beat_says_in_one_line_that_it_cannot_send(
     scheduler.apply_entry(scheduler.schedule["sweep"])
     celery.close()
     (line,) = [it for it in caplog.records if it.levelname == "ERROR"]
-    assert "could not send maintenance.sweep_attempts" in line.getMessage()
+    assert "could not send maintenance.sweep," in line.getMessage()
     assert line.exc_info is None
 
 

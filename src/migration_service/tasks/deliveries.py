@@ -16,6 +16,7 @@ from celery import shared_task
 from celery.signals import worker_process_shutdown
 from redis import RedisError
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
 
 from migration_service.config import SettingsError
 from migration_service.connections import log_if_unavailable
@@ -30,7 +31,7 @@ from migration_service.services.webhooks.outbox import Webhooks
 from migration_service.services.webhooks.setup import address_rules, seal
 from migration_service.services.webhooks.switching import switch_off_failing
 from migration_service.tasks.app import MigrationCelery, celery_app
-from migration_service.tasks.names import SEND_DELIVERIES, SWEEP_DELIVERIES
+from migration_service.tasks.names import SEND_DELIVERIES
 from migration_service.tasks.publishing import publish
 
 logger = logging.getLogger(__name__)
@@ -56,7 +57,9 @@ def send_deliveries() -> str:
     app = celery_app()
     with log_if_unavailable("deliveries are announced again when the message counts as lost"):
         app.resources.redis.delete(_ANNOUNCED_KEY)
-    if not _has_work(app):
+    with app.resources.Session.begin() as session:
+        is_needed = _has_work(session)
+    if not is_needed:
         return "nothing to send"
     with _taking_turn() as is_taken:
         if not is_taken:
@@ -82,7 +85,6 @@ def _taking_turn() -> Iterator[bool]:
         fcntl.lockf(_TURN, fcntl.LOCK_UN)
 
 
-@shared_task(name=SWEEP_DELIVERIES, send_events=False)
 def sweep_deliveries() -> None:
     """Record alerts, switch off webhooks that have failed for days, and let a worker send what is due.
 
@@ -99,20 +101,23 @@ def sweep_deliveries() -> None:
             logger.warning("Alerts were not recorded: %s", error)
     with sessions.begin() as session:
         switch_off_failing(session)
+        is_needed = _has_work(session)
+    if not is_needed:
+        return
     try:
         mail_server(app.settings)
     except SettingsError as error:
         with sessions.begin() as session:
             waiting = sum(hold_due(session, kind) for kind in (AlertEmail, CustomerEmail))
+            is_needed = _has_work(session)
         if waiting:
             logger.error("%s e-mails wait, because none can be sent: %s", waiting, error)
-    if _has_work(app):
+    if is_needed:
         _announce(app)
 
 
-def _has_work(app: MigrationCelery) -> bool:
-    with app.resources.Session.begin() as session:
-        return has_endpoints(session) or has_work(session)
+def _has_work(session: Session) -> bool:
+    return has_endpoints(session) or has_work(session)
 
 
 def _sender(app: MigrationCelery) -> Sender:

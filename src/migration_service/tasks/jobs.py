@@ -13,7 +13,7 @@ from migration_service.log import request_id
 from migration_service.services.reconciliation.comparisons import do_piece
 from migration_service.services.undo.execution import revert_piece
 from migration_service.tasks.app import MigrationCelery, celery_app
-from migration_service.tasks.names import COMPARE, REVERT_ACCOUNTS, SWEEP_JOBS
+from migration_service.tasks.names import COMPARE, REVERT_ACCOUNTS
 from migration_service.tasks.publishing import publish
 
 
@@ -59,7 +59,6 @@ def _continue(jobs: Jobs, job_id: str) -> str:
     return progress.name.lower()
 
 
-@shared_task(name=SWEEP_JOBS, send_events=False)
 def sweep_jobs() -> None:
     """Dispatch the undos and comparisons that nobody has done for some seconds."""
     app = celery_app()

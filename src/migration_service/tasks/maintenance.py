@@ -1,4 +1,4 @@
-"""The periodic tasks that dispatch lost work again and remove old data."""
+"""The periodic tasks that dispatch lost work again, carry waves on, and remove old data."""
 
 import logging
 import time
@@ -7,6 +7,7 @@ from itertools import chain
 
 from celery import shared_task
 
+from migration_service.db.holding import is_lost
 from migration_service.services.access.api_keys import tell_expiring_keys
 from migration_service.services.audit.chain import keep_heads, remove_days, seal_days
 from migration_service.services.batches.work.feed import recover_chunks
@@ -15,18 +16,55 @@ from migration_service.services.processing.attempts import GIVEN_AGAIN_AFTER, is
 from migration_service.services.processing.signals import announce, notify
 from migration_service.services.processing.slots import reconcile_slots
 from migration_service.services.reporting.retention import PIECE, removals
+from migration_service.services.waves.reconciliation import reconcile_waves
+from migration_service.services.waves.sweep import advance_plans
 from migration_service.tasks.accounts import publish_set
 from migration_service.tasks.app import celery_app
 from migration_service.tasks.batches import feed_batches
-from migration_service.tasks.names import REMOVE_OLD_DATA, SWEEP_ATTEMPTS, SWEEP_BATCHES, WATCH_EVENTS
+from migration_service.tasks.deliveries import sweep_deliveries
+from migration_service.tasks.jobs import sweep_jobs
+from migration_service.tasks.names import REMOVE_OLD_DATA, SWEEP, WATCH_EVENTS
 
 logger = logging.getLogger(__name__)
 
 #: Seconds after which a removal leaves the rest to the next run.
 REMOVAL_SECONDS = 20.0
+#: Seconds that one sweep spends on reconciliation, while the other periodic tasks wait.
+RECONCILE_SECONDS = 3.0
 
 
-@shared_task(name=SWEEP_BATCHES, send_events=False)
+class SweepError(Exception):
+    """Parts of a sweep failed. The log has the error of each."""
+
+
+@shared_task(name=SWEEP, send_events=False)
+def sweep() -> None:
+    """Look for all kinds of work that nobody does. A kind that fails holds up no other.
+
+    At the end raise the error of a lost database, with which the task is repeated, or else SweepError.
+    """
+    sessions = celery_app().resources.Session
+    failed, lost = [], None
+    for part in (sweep_attempts, sweep_jobs, sweep_waves, sweep_batches, sweep_deliveries):
+        try:
+            part()
+        except Exception as error:
+            if is_lost(sessions, error):
+                lost = error
+            else:
+                logger.exception("%s failed", part.__name__)
+                failed.append(part.__name__)
+    if lost or failed:
+        raise lost or SweepError(f"{', '.join(failed)} failed")
+
+
+def sweep_waves() -> None:
+    """Start, pause and resume waves by the clock, and reconcile those that have ended."""
+    sessions = celery_app().resources.Session
+    advance_plans(sessions)
+    reconcile_waves(sessions, seconds=RECONCILE_SECONDS)
+
+
 def sweep_batches() -> None:
     """Release chunks whose worker was lost, and dispatch those that are next."""
     app = celery_app()
@@ -72,7 +110,6 @@ def remove_old_data() -> None:
                 removed = remove(session)
 
 
-@shared_task(name=SWEEP_ATTEMPTS, send_events=False)
 def sweep_attempts() -> None:
     """Give attempts that no worker is running to the workers again, and reconcile the slots.
 

@@ -16,12 +16,8 @@ REVERT_ACCOUNTS = "undos.revert_accounts"
 SEND_DELIVERIES = "deliveries.send"
 COMPARE = "comparisons.compare"
 
-SWEEP_ATTEMPTS = "maintenance.sweep_attempts"
-SWEEP_BATCHES = "maintenance.sweep_batches"
-SWEEP_JOBS = "maintenance.sweep_jobs"
-SWEEP_WAVES = "maintenance.sweep_waves"
-SWEEP_DELIVERIES = "maintenance.sweep_deliveries"
-#: Seconds between two runs of the same sweep.
+SWEEP = "maintenance.sweep"
+#: Seconds between two sweeps.
 SWEEP_INTERVAL = 5.0
 COUNT_ACCOUNTS = "maintenance.count_accounts"
 #: Seconds between two counts.

@@ -13,7 +13,7 @@ from migration_service_local.errors import StartError
 from migration_service_local.servers.process import Child, Program, stop_children
 
 #: The pauses between two looks, while it starts and afterwards.
-_TICK_SECONDS, _SERVING_TICK_SECONDS = 0.05, 0.25
+_TICK_SECONDS, _SERVING_TICK_SECONDS = 0.05, 0.5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 #: After this many seconds a program counts as healthy, and its number of deaths starts again.

@@ -25,8 +25,8 @@ from migration_service.services.reporting.report_subject import find_subject
 from migration_service.services.reporting.retention import remove_batch_lines
 from migration_service.services.undo.open_work import find_open_work
 from migration_service.states import Problem
-from migration_service.tasks.jobs import COMPARISONS, SECONDS
-from migration_service.tasks.names import COMPARE, SWEEP_JOBS
+from migration_service.tasks.jobs import COMPARISONS, SECONDS, sweep_jobs
+from migration_service.tasks.names import COMPARE
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, text_of
 from support.messages import noted_messages
@@ -296,10 +296,10 @@ def test_a_comparison_that_takes_longer_than_a_request_is_finished_by_workers(
         assert supplier.get(path).status_code == 202
     message = (COMPARE, (comparison["id"],))
     with noted_messages() as published:
-        celery.tasks[SWEEP_JOBS].run()
+        sweep_jobs()
         assert published == [], "somebody did a piece just now"
         _forget_work(batches, comparison["id"])
-        celery.tasks[SWEEP_JOBS].run()
+        sweep_jobs()
         assert published == [message]
         with pytest.raises(KeyboardInterrupt), patch.object(comparisons, "encode_json", _killed):
             celery.tasks[COMPARE].run(comparison["id"])

@@ -42,13 +42,13 @@ def test_one_message_is_on_its_way_and_each_run_publishes_the_next(
     celery: MigrationCelery, hooks: Hooks, receiver: Receiver
 ) -> None:
     with noted_messages() as messages:
-        sweep_deliveries.run()
+        sweep_deliveries()
         assert send_deliveries.run() == "nothing to send"
         assert messages == []
         _, secret = hooks.add(receiver.url)
         hooks.tell(3)
-        sweep_deliveries.run()
-        sweep_deliveries.run()
+        sweep_deliveries()
+        sweep_deliveries()
         assert messages == [(SEND_DELIVERIES, ())]
         assert send_deliveries.run() == "3 attempts"
         assert messages == [(SEND_DELIVERIES, ())] * 2

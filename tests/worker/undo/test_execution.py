@@ -31,8 +31,8 @@ from migration_service.services.undo import execution
 from migration_service.services.undo.execution import MAX_TRIES, revert_piece
 from migration_service.services.undo.go_live import set_live
 from migration_service.states import EmailState
-from migration_service.tasks.jobs import SECONDS, UNDOS
-from migration_service.tasks.names import REVERT_ACCOUNTS, SWEEP_JOBS
+from migration_service.tasks.jobs import SECONDS, UNDOS, sweep_jobs
+from migration_service.tasks.names import REVERT_ACCOUNTS
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.factories import json_of
@@ -382,7 +382,7 @@ def test_the_task_reverts_everything_and_the_sweep_finds_what_was_lost(
     undos.change(undo_id, dispatched_at=None)
     message = (REVERT_ACCOUNTS, (undo_id,))
     with noted_messages() as published:
-        celery.tasks[SWEEP_JOBS].run()
+        sweep_jobs()
         assert published == [message]
         monkeypatch.setitem(SECONDS, UNDOS, 0)
         assert celery.tasks[REVERT_ACCOUNTS].run(undo_id) == "worked"

@@ -18,7 +18,7 @@ from datetime import datetime
 from email.message import EmailMessage
 
 from redis import Redis
-from sqlalchemy import and_, func, select, text, update
+from sqlalchemy import and_, exists, func, or_, select, text, update
 from sqlalchemy.orm import Session
 
 from migration_service import states
@@ -180,14 +180,15 @@ def new_breaker() -> CircuitBreaker:
 
 def has_work(session: Session) -> bool:
     """Return whether a message is due, or is with a process that has yet to record what came of it."""
-    return any(
-        session.scalar(select(kind.id).where(condition).limit(1))
+    kept = [
+        exists().where(condition)
         for kind in (AlertEmail, CustomerEmail)
         for condition in (
             and_(kind.state == EmailState.PENDING, kind.next_try_at <= func.now()),
             kind.leased_until > func.now(),
         )
-    )
+    ]
+    return bool(session.scalar(select(or_(*kept))))
 
 
 def hold_due(session: Session, kind: Kind) -> int:
