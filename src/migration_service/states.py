@@ -262,6 +262,32 @@ class Problem(StrEnum):
     UNACCOUNTED = "UNACCOUNTED"
     #: Files that do not match the supplier's control totals.
     CONTROL_TOTALS = "CONTROL_TOTALS"
+    #: Accounts that differ from the figures of the old system by more than its tolerance.
+    OLD_FIGURES = "OLD_FIGURES"
+
+
+class Figure(StrEnum):
+    """What the old system says of an account. The values are the members of a line of its figures."""
+
+    LEDGER_BALANCES = "ledger_balances"
+    LAST_BILLED_TO_DATE = "last_billed_to_date"
+    MONTHLY_ADVANCE_AMOUNT = "monthly_advance_amount"
+    METER_POINTS = "meter_points"
+    OPEN_TRANSACTIONS = "open_transactions"
+    LAST_READING_DATE = "last_reading_date"
+    #: The account itself, which was not created.
+    ACCOUNT = "account"
+
+
+class FigureBucket(StrEnum):
+    """How far a figure of the old system is from that of the created account."""
+
+    EQUAL = "EQUAL"
+    #: Amounts that differ by at most a cent, and by at most a euro.
+    WITHIN_CENT = "WITHIN_CENT"
+    WITHIN_EURO = "WITHIN_EURO"
+    #: Everything else: amounts that differ by more, and numbers and dates that differ.
+    MORE = "MORE"
 
 
 class CodeChange(StrEnum):

@@ -114,10 +114,9 @@ def take_in(supplier: KnownSupplier, order: BatchOrder, on_accepted: OnAccepted)
     if order.source is BatchSource.PENDING:
         _refuse_file()
         return take_in_pending(shared.Session, supplier, order, limits, on_accepted)
-    _require_file()
-    # Not the limit of the other endpoints.
-    request.max_content_length = limits.file.total
-    blocks, redis = _whole_body(), shared.redis
+    if request.mimetype and request.mimetype not in _MEDIA_TYPES:
+        raise UnsupportedMediaType("The body must be NDJSON: send Content-Type application/x-ndjson.")
+    blocks, redis = read_file(limits), shared.redis
     return take_in_batch(
         shared.Session, supplier, order, blocks, redis=redis, limits=limits, on_accepted=on_accepted
     )
@@ -145,12 +144,14 @@ def _refuse_file() -> None:
         raise RequestFailedValidationError(errors=[ErrorItem("invalid", detail, "source")])
 
 
-def _require_file() -> None:
+def read_file(limits: IntakeLimits) -> Iterator[bytes]:
+    """Yield the blocks of the body, which is a file. Raise the exceptions of 411, 413 and 415."""
     require_length()
-    if request.mimetype and request.mimetype not in _MEDIA_TYPES:
-        raise UnsupportedMediaType("The body must be NDJSON: send Content-Type application/x-ndjson.")
+    # Not the limit of the other endpoints.
+    request.max_content_length = limits.file.total
     if request.content_encoding not in (None, "", "identity", "gzip", "x-gzip"):
         raise UnsupportedMediaType("The body may be sent as it is, or with Content-Encoding: gzip.")
+    return _whole_body()
 
 
 def _whole_body() -> Iterator[bytes]:

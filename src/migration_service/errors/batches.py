@@ -13,6 +13,14 @@ class BatchNotFoundError(NotFoundError):
     remedy = "Check the id of the batch."
 
 
+class OldFiguresNotFoundError(NotFoundError):
+    """No figures of the old system were sent for the import supplier."""
+
+    code = "old_figures_not_found"
+    default_detail = "The import supplier has no figures of its old system."
+    remedy = "Send a file with the figures first."
+
+
 class TooManyUploadsError(ServiceError):
     """The organisation has reached its limit of simultaneous uploads."""
 

@@ -15,7 +15,15 @@ from migration_service.models.account import Account, Customer, UserDetail
 from migration_service.models.acknowledgement import Acknowledgement
 from migration_service.models.audit import AuditDay, AuditEntry
 from migration_service.models.batch import Batch, BatchChunk, BatchLine
-from migration_service.models.comparison import ComparedAccount, ComparedLine, ComparedPiece, Comparison
+from migration_service.models.comparison import (
+    ComparedAccount,
+    ComparedLine,
+    ComparedPiece,
+    Comparison,
+    FigureDifference,
+    OldFigure,
+    OldFigures,
+)
 from migration_service.models.customer_email import AlertEmail, CustomerEmail
 from migration_service.models.event import Event, EventConsumer, EventHistory
 from migration_service.models.idempotency import IdempotencyKey
@@ -76,6 +84,7 @@ __all__ = [
     "Event",
     "EventConsumer",
     "EventHistory",
+    "FigureDifference",
     "GridOperatorEffectivePeriod",
     "IdempotencyKey",
     "ImportSupplier",
@@ -85,6 +94,8 @@ __all__ = [
     "MeterPoint",
     "MonthlyAdvanceChargeTemplate",
     "Note",
+    "OldFigure",
+    "OldFigures",
     "OperationsTeam",
     "Operator",
     "OperatorForm",

@@ -1,16 +1,18 @@
 """Comparisons of what was sent with what was created, which workers do in pieces."""
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ForeignKey, Index, LargeBinary, func, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, LargeBinary, func, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.base import Base
+from migration_service.db.base import Base, literals
 from migration_service.models.batch import Batch
 from migration_service.models.operation import ImportSupplier, Organisation
+from migration_service.states import Figure, FigureBucket
 
 
 class Comparison(Base):
@@ -80,6 +82,69 @@ class ComparedPiece(Base):
     version: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
     #: A `differences.Totals`.
     totals: Mapped[dict[str, Any]]
+
+
+class OldFigures(Base):
+    """The newest file with the old system's figures of a supplier's accounts."""
+
+    __tablename__ = "old_figures"
+
+    import_supplier_id: Mapped[int] = mapped_column(
+        ForeignKey(ImportSupplier.id), primary_key=True, autoincrement=False
+    )
+    #: Another one for each file. A comparison begins its figures again if it changes.
+    upload_id: Mapped[UUID]
+    file_name: Mapped[str | None]
+    file_sha256: Mapped[bytes] = mapped_column(LargeBinary)
+    file_bytes: Mapped[int]
+    accounts: Mapped[int]
+    #: The difference in euros, and in days, that is no problem.
+    tolerance: Mapped[Decimal]
+    tolerance_days: Mapped[int]
+    uploaded_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    uploaded_by: Mapped[str]
+
+
+class OldFigure(Base):
+    """A line of the file: what the old system says of an account.
+
+    It has no foreign key, because a million lines are inserted with one COPY.
+    """
+
+    __tablename__ = "old_figure"
+    __table_args__ = (Index("ix_old_figure_account", "import_supplier_id", "external_account_number"),)
+
+    import_supplier_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    line_number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    external_account_number: Mapped[str]
+    #: The values by `states.Figure`.
+    figures: Mapped[dict[str, Any]]
+
+
+class FigureDifference(Base):
+    """A figure of the old system that an account does not have. It is removed with its comparison."""
+
+    __tablename__ = "figure_difference"
+    __table_args__ = (
+        CheckConstraint(f"figure IN ({literals(Figure)})", name="figure"),
+        CheckConstraint(f"bucket IN ({literals(FigureBucket)})", name="bucket"),
+        Index("ix_figure_difference_bucket", "comparison_id", "bucket", "number"),
+        Index("ix_figure_difference_account", "comparison_id", "external_account_number"),
+    )
+
+    comparison_id: Mapped[UUID] = mapped_column(
+        ForeignKey(Comparison.id, ondelete="CASCADE"), primary_key=True
+    )
+    #: Its place among those that differ, from 1.
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    external_account_number: Mapped[str]
+    figure: Mapped[str]
+    ledger_code: Mapped[str | None]
+    #: The values as texts. None for one that does not exist.
+    old: Mapped[str | None]
+    created: Mapped[str | None]
+    bucket: Mapped[str]
+    is_tolerated: Mapped[bool]
 
 
 class ComparedLine(Base):

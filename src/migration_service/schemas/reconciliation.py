@@ -9,6 +9,7 @@ from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_payloads.schemas.fields import Flag, Identifier, Message, Values, WholeNumber
 from migration_service.schemas import answers, control_totals
 from migration_service.schemas.deciding import decided_by
+from migration_service.schemas.old_figures import FigureCountsAnswerSchema
 from migration_service.schemas.requests import ErrorObjectSchema
 from migration_service.states import OpenReason, Problem
 
@@ -269,6 +270,9 @@ class ReconciliationAnswerSchema(AnswerSchema):
     lines_not_comparable = answers.List(LineAnswerSchema, "The first hundred of them.", [])
     not_compared = answers.List(answers.String, "A description of what is not compared.", _NOT_COMPARED)
     differing = answers.Integer("The number of created accounts that differ.", 1)
+    old_figures = answers.List(
+        FigureCountsAnswerSchema, "How the figures of the old system compare. Empty if there are none."
+    )
     compared_from = answers.Moment(
         "When the comparison began, in UTC.", "2026-03-01T10:15:00Z", allow_none=True
     )

@@ -16,7 +16,7 @@ from migration_service.db.jobs import take_due
 from migration_service.db.revisions import upgrade
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import ServiceError
-from migration_service.models import Batch, BatchChunk, Undo
+from migration_service.models import Batch, BatchChunk, OldFigure, OldFigures, Undo
 from migration_service.services.access.api_keys import get_api_key
 from migration_service.services.accounts.erasure import erase_account, erase_outcomes
 from migration_service.services.batches.error_thresholds import measure, usual_threshold
@@ -214,6 +214,16 @@ def _collect_pieces(engine: Engine) -> dict[str, Any]:
     with sessions.begin() as session:
         known = make_supplier(session, "MINE")
         make_created(session, known, "1")
+        file = {"file_sha256": b"", "file_bytes": 0, "accounts": 1, "tolerance": 0, "tolerance_days": 0}
+        session.add(OldFigures(import_supplier_id=known.id, upload_id=new_id(), uploaded_by="", **file))
+        session.add(
+            OldFigure(
+                import_supplier_id=known.id,
+                line_number=1,
+                external_account_number="1",
+                figures={"meter_points": 0},
+            )
+        )
         batches = [make_batch(session, known)]
         for kind in (it for it in BatchKind if it.is_added_data):
             batches.append(make_batch(session, known, mode="import", kind=kind))
@@ -261,7 +271,7 @@ def _find_wide(plan: Any) -> set[str]:
 #: Tables and indexes of which one supplier has few rows.
 _SMALL = (
     *("batch", "comparison", "import_supplier", "ix_comparison_scope", "pk_payment_vendor"),
-    "uq_comparison_running",
+    *("uq_comparison_running", "old_figures", "pk_old_figures"),
 )
 #: What reads a table or an index. The scan of a heap reads what that of an index has found.
 _SCANS = ("Seq Scan", "Index Scan", "Index Only Scan", "Bitmap Index Scan")

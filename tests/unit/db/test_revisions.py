@@ -123,6 +123,7 @@ SHARED = {"operations_team", "payment_vendor"}
 #: The owners of tables without a foreign key to them. The models say why there is none.
 WITHOUT_KEY = {
     **{"batch_line": "batch", "undo_line": "undo", "retired_account_number": "undo_line"},
+    "old_figure": "old_figures",
     **{"webhook_delivery": "webhook_endpoint", "webhook_attempt": "webhook_delivery"},
     **dict.fromkeys(("idempotency_key", "audit_entry", "event", "event_consumer"), ORGANISATION),
 }
@@ -214,7 +215,7 @@ _MEMBERS = {
     for vocabulary in vars(vocabularies).values()
     if isinstance(vocabulary, type) and issubclass(vocabulary, StrEnum)
     for member in vocabulary
-} - {"accounts", "statements", "transactions"}  # measures of reconciliation, too
+} - {"accounts", "statements", "transactions", *vocabularies.Figure}  # measures of reconciliation, too
 _SQL = re.compile(r"\b(SELECT|UPDATE|INSERT|DELETE|WHERE|WHEN|IN|AND|OR|IS)\b|[a-z_]+ (=|<>) '")
 _CHANGES_STATE = re.compile(r"account_import_process\b[^;]*?\bSET\s+state\b", re.DOTALL)
 

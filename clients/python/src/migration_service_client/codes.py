@@ -186,6 +186,10 @@ class NothingToUndo(ServiceError):
     """None of the accounts exists, so there is nothing to undo."""
 
 
+class OldFiguresNotFound(ServiceError):
+    """No figures of the old system were sent for the import supplier."""
+
+
 class OperationsTeamNotFound(ServiceError):
     """The operations team does not exist."""
 

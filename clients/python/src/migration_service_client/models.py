@@ -702,6 +702,27 @@ class FeedRewound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FigureCountsAnswer:
+    figure: str
+    equal: int
+    within_cent: int
+    within_euro: int
+    more: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FigureDifferenceAnswer:
+    number: int
+    external_account_number: str
+    figure: str
+    ledger_code: "str | None"
+    old: "str | None"
+    created: "str | None"
+    bucket: str
+    is_tolerated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     detail: str
     code: str
@@ -811,6 +832,24 @@ class NotesReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OldFiguresAnswer:
+    file_name: "str | None"
+    file_sha256: str
+    file_bytes: int
+    accounts: int
+    tolerance: Decimal
+    tolerance_days: int
+    uploaded_at: datetime
+    uploaded_by: str
+    comparison_id: "str | None"
+    compared_at: "datetime | None"
+    compared: int
+    not_created: int
+    differing: int
+    figures: "tuple[FigureCountsAnswer, ...]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenItemAnswer:
     external_account_number: "str | None"
     reason: str
@@ -854,6 +893,7 @@ class ReconciliationAnswer:
     lines_not_comparable: "tuple[LineAnswer, ...]"
     not_compared: tuple[str, ...]
     differing: int
+    old_figures: "tuple[FigureCountsAnswer, ...]"
     compared_from: "datetime | None"
     compared_at: "datetime | None"
     created_since: int

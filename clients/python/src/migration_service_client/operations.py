@@ -550,6 +550,55 @@ def get_id_map(import_supplier_code: str) -> Lines[dict[str, str]]:
     )
 
 
+def set_old_figures(
+    import_supplier_code: str,
+    file: Source | None = None,
+    *,
+    tolerance: Decimal | int | float | None = None,
+    tolerance_days: int | None = None,
+    file_name: str | None = None,
+    progress: Progress | None = None,
+) -> Request[models.OldFiguresAnswer]:
+    """Send the old system's figures of each account."""
+    return Request(
+        "set_old_figures",
+        *target("PUT reconciliation/{}/old-figures/", import_supplier_code),
+        models.OldFiguresAnswer,
+        query={"tolerance": tolerance, "tolerance_days": tolerance_days, "file_name": file_name},
+        body=None if file is None else Upload(file, progress),
+    )
+
+
+def get_old_figures(
+    import_supplier_code: str, *, batch: str | None = None
+) -> Request[models.OldFiguresAnswer]:
+    """Get how the old system's figures compare with the created accounts."""
+    return Request(
+        "get_old_figures",
+        *target("GET reconciliation/{}/old-figures/", import_supplier_code),
+        models.OldFiguresAnswer,
+        query={"batch": batch},
+    )
+
+
+def list_old_figure_differences(
+    import_supplier_code: str,
+    *,
+    batch: str | None = None,
+    bucket: str | None = None,
+    figure: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Pages[models.FigureDifferenceAnswer]:
+    """List the figures that differ, account by account."""
+    return Pages(
+        "list_old_figure_differences",
+        *target("GET reconciliation/{}/old-figures/differences/", import_supplier_code),
+        models.FigureDifferenceAnswer,
+        query={"batch": batch, "bucket": bucket, "figure": figure, "limit": limit, "cursor": cursor},
+    )
+
+
 def erase_account(
     *, import_supplier: str, external_account_number: str, reason: str, by: str | Absent = ABSENT
 ) -> Request[models.ErasureAnswer]:
@@ -982,6 +1031,9 @@ class Operations:
     acknowledge_open = Call(acknowledge_open)
     get_acknowledgements = Each(get_acknowledgements)
     get_id_map = Each(get_id_map)
+    set_old_figures = Call(set_old_figures)
+    get_old_figures = Call(get_old_figures)
+    list_old_figure_differences = Each(list_old_figure_differences)
     erase_account = Call(erase_account)
     list_events = Each(list_events)
     list_event_consumers = Each(list_event_consumers)

@@ -59,6 +59,48 @@ _COMPARISONS = """
         totals jsonb NOT NULL,
         CONSTRAINT pk_compared_piece PRIMARY KEY (comparison_id, version)
     );
+
+    CREATE TABLE old_figures (
+        import_supplier_id bigint CONSTRAINT pk_old_figures PRIMARY KEY
+            CONSTRAINT fk_old_figures_import_supplier_id REFERENCES import_supplier (id),
+        upload_id uuid NOT NULL,
+        file_name text,
+        file_sha256 bytea NOT NULL,
+        file_bytes bigint NOT NULL,
+        accounts bigint NOT NULL,
+        tolerance numeric NOT NULL,
+        tolerance_days bigint NOT NULL,
+        uploaded_at timestamptz NOT NULL DEFAULT now(),
+        uploaded_by text NOT NULL
+    );
+
+    CREATE TABLE old_figure (
+        import_supplier_id bigint,
+        line_number bigint,
+        external_account_number text NOT NULL,
+        figures jsonb NOT NULL,
+        CONSTRAINT pk_old_figure PRIMARY KEY (import_supplier_id, line_number)
+    );
+    CREATE INDEX ix_old_figure_account ON old_figure (import_supplier_id, external_account_number);
+
+    CREATE TABLE figure_difference (
+        comparison_id uuid
+            CONSTRAINT fk_figure_difference_comparison_id REFERENCES comparison (id) ON DELETE CASCADE,
+        number bigint,
+        external_account_number text NOT NULL,
+        figure text NOT NULL CONSTRAINT ck_figure_difference_figure
+            CHECK (figure IN ('ledger_balances', 'last_billed_to_date', 'monthly_advance_amount',
+                              'meter_points', 'open_transactions', 'last_reading_date', 'account')),
+        ledger_code text,
+        old text,
+        created text,
+        bucket text NOT NULL CONSTRAINT ck_figure_difference_bucket
+            CHECK (bucket IN ('EQUAL', 'WITHIN_CENT', 'WITHIN_EURO', 'MORE')),
+        is_tolerated boolean NOT NULL,
+        CONSTRAINT pk_figure_difference PRIMARY KEY (comparison_id, number)
+    );
+    CREATE INDEX ix_figure_difference_bucket ON figure_difference (comparison_id, bucket, number);
+    CREATE INDEX ix_figure_difference_account ON figure_difference (comparison_id, external_account_number);
 """
 
 _WAVES = """
@@ -179,5 +221,5 @@ def downgrade() -> None:
     op.execute("DROP FUNCTION refuse_retired_account_numbers CASCADE")
     op.execute(
         "DROP TABLE retired_account_number, undo_line, undo, wave, wave_plan, compared_line, "
-        "compared_piece, compared_account, comparison"
+        "compared_piece, compared_account, figure_difference, old_figure, old_figures, comparison"
     )

@@ -43,6 +43,8 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "batches": (Scope.BATCHES,),
     "control_totals": (Scope.BATCHES,),
     "control_totals.get_control_totals": (Scope.READ, Scope.BATCHES),
+    "old_figures": (Scope.READ, Scope.BATCHES),
+    "old_figures.set_old_figures": (Scope.BATCHES,),
     "undo": (Scope.UNDO,),
     "undo.list_undos": (Scope.READ, Scope.UNDO),
     "undo.get_undo": (Scope.READ, Scope.UNDO),

@@ -139,11 +139,17 @@ LOCK_COMPARISONS = text("""
     WHERE import_supplier_id = :import_supplier_id AND finished_at IS NULL FOR UPDATE
 """)
 
-#: What differed in the account when it was last compared.
+#: What differed in the account when it was last compared, and what the old system says of it.
 ERASE_COMPARED = text("""
-    DELETE FROM compared_account USING comparison
-    WHERE comparison.id = comparison_id AND import_supplier_id = :import_supplier_id
-      AND external_account_number = :number
+    WITH kept AS (SELECT id FROM comparison WHERE import_supplier_id = :import_supplier_id),
+    figures AS (
+        DELETE FROM old_figure
+        WHERE import_supplier_id = :import_supplier_id AND external_account_number = :number),
+    figure_differences AS (
+        DELETE FROM figure_difference USING kept
+        WHERE comparison_id = kept.id AND external_account_number = :number)
+    DELETE FROM compared_account USING kept
+    WHERE comparison_id = kept.id AND external_account_number = :number
 """)
 
 REMOVE_ATTEMPTS = text("DELETE FROM attempt WHERE account_import_process_id = ANY (:process_ids)")

@@ -64,6 +64,7 @@ def describe_verdict(verdict: Verdict) -> dict[str, Any]:
         ],
         "not_compared": NOT_COMPARED,
         "differing": verdict.differing,
+        "old_figures": totals.figures.list_counts(),
         "compared_from": verdict.compared_from and write_moment(verdict.compared_from),
         "compared_at": verdict.compared_at and write_moment(verdict.compared_at),
         "created_since": verdict.created_since,

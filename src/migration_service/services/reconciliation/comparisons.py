@@ -31,6 +31,7 @@ from migration_service.services.reconciliation.added_data import compare_chunks,
 from migration_service.services.reconciliation.book_totals import add_repeated_lines, add_unstaged_lines
 from migration_service.services.reconciliation.created_accounts import compare_page
 from migration_service.services.reconciliation.differences import AccountDifference, Totals
+from migration_service.services.reconciliation.old_figures import compare_figures
 from migration_service.services.reconciliation.submitted import is_of_added_data
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchKind, BatchMode
@@ -48,6 +49,7 @@ class Stage(StrEnum):
     UNSTAGED_LINES = "unstaged lines"
     REPEATED_LINES = "repeated lines"
     ADDED_DATA = "added data"
+    OLD_FIGURES = "old figures"
 
 
 def start_comparison(
@@ -143,7 +145,7 @@ def do_piece(session: Session, comparison_id: UUID) -> Progress:
     comparison.done += done
     comparison.place = place
     comparison.dispatched_at = func.clock_timestamp()
-    following = Stage(comparison.stage) if place is not None else _next_stage(comparison)
+    following = Stage(comparison.stage) if place is not None else _next_stage(session, comparison)
     if following is None:
         _finish(session, comparison)
         return Progress.OVER
@@ -249,20 +251,30 @@ def _compare_added(
     return {"batch": str(following), "after": 0} if following else None, number, found
 
 
+def _compare_figures(
+    session: Session, comparison: Comparison, totals: Totals
+) -> tuple[dict[str, Any] | None, int, list[AccountDifference]]:
+    return compare_figures(session, comparison, totals.figures), 0, []
+
+
 _COMPARE = {
     Stage.ACCOUNTS: _compare_accounts,
     Stage.UNSTAGED_LINES: _compare_unstaged,
     Stage.REPEATED_LINES: _compare_repeated,
     Stage.ADDED_DATA: _compare_added,
+    Stage.OLD_FIGURES: _compare_figures,
 }
 
 
-def _next_stage(comparison: Comparison) -> Stage | None:
-    if comparison.stage == Stage.ACCOUNTS:
-        return Stage.UNSTAGED_LINES
-    if comparison.stage == Stage.UNSTAGED_LINES:
-        return Stage.ADDED_DATA if comparison.batch_id is None else Stage.REPEATED_LINES
-    return None
+def _next_stage(session: Session, comparison: Comparison) -> Stage | None:
+    match comparison.stage:
+        case Stage.ACCOUNTS:
+            return Stage.UNSTAGED_LINES
+        case Stage.UNSTAGED_LINES:
+            return Stage.ADDED_DATA if comparison.batch_id is None else Stage.REPEATED_LINES
+        case Stage.OLD_FIGURES:
+            return None
+    return None if is_of_added_data(session, comparison.batch_id) else Stage.OLD_FIGURES
 
 
 def _finish(session: Session, comparison: Comparison) -> None:

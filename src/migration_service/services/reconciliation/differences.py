@@ -4,9 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 from migration_payloads.normal_form import FieldDifference
+from migration_service.states import Figure, FigureBucket
 
 #: The currency of every amount of the interface.
 CURRENCY = "EUR"
@@ -57,6 +59,53 @@ class AccountDifference:
 
 
 @dataclass(slots=True)
+class FigureTotals:
+    """How the figures of the old system compare with the created accounts."""
+
+    #: The file that was compared. None if there is none.
+    upload_id: UUID | None = None
+    #: The number of figures by `states.Figure` and `states.FigureBucket`.
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    #: The number of created accounts that have figures.
+    compared: int = 0
+    #: The number of accounts that are not created, although nobody said that they should not be.
+    not_created: int = 0
+    #: The numbers of differences, and of accounts with one that is not tolerated.
+    differences: int = 0
+    differing: int = 0
+
+    def clear(self, upload_id: UUID) -> None:
+        """Begin again, with another file."""
+        self.upload_id, self.counts = upload_id, {}
+        self.compared = self.not_created = self.differences = self.differing = 0
+
+    def list_counts(self) -> list[dict[str, Any]]:
+        """Return the numbers of each figure by bucket, as values for JSON."""
+        buckets = {bucket: bucket.lower() for bucket in FigureBucket}
+        return [
+            {"figure": it, **{name: self.counts[it].get(bucket, 0) for bucket, name in buckets.items()}}
+            for it in Figure
+            if it in self.counts
+        ]
+
+    def add(self, figure: str, bucket: str, number: int = 1) -> None:
+        """Count figures in a bucket."""
+        buckets = self.counts.setdefault(figure, {})
+        buckets[bucket] = buckets.get(bucket, 0) + number
+
+    def include(self, other: "FigureTotals") -> None:
+        """Add those of other accounts."""
+        for figure, buckets in other.counts.items():
+            for bucket, number in buckets.items():
+                self.add(figure, bucket, number)
+        self.upload_id = self.upload_id or other.upload_id
+        self.compared += other.compared
+        self.not_created += other.not_created
+        self.differences += other.differences
+        self.differing += other.differing
+
+
+@dataclass(slots=True)
 class Totals:
     """The sums over the accounts and lines of a comparison, which grow with each of its pieces."""
 
@@ -77,6 +126,8 @@ class Totals:
     #: Among the lines that were not staged: those that are no JSON, and amounts that are no numbers.
     unreadable_lines: int = 0
     unreadable_amounts: int = 0
+    #: The comparison with the figures of the old system.
+    figures: FigureTotals = field(default_factory=FigureTotals)
 
     @property
     def created_clean(self) -> bool:
@@ -113,6 +164,7 @@ class Totals:
         self.compared += other.compared
         self.not_comparable += other.not_comparable
         self.differing += other.differing
+        self.figures.include(other.figures)
 
     def list_measures(self) -> list[Difference]:
         """Return the sums of each measure in display order."""

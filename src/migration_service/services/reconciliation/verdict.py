@@ -53,6 +53,7 @@ class Verdict:
             Problem.NOT_COMPARABLE: totals.not_comparable if is_all_lost else 0,
             Problem.UNACCOUNTED: book.unaccounted if book else 0,
             Problem.CONTROL_TOTALS: book.contradicted if book else 0,
+            Problem.OLD_FIGURES: totals.figures.differing,
         }
         return {problem: number for problem, number in found.items() if number}
 
@@ -205,5 +206,9 @@ SENTENCES: dict[Problem, tuple[str, str]] = {
     Problem.CONTROL_TOTALS: (
         "%(num)s file does not match its control totals.",
         "%(num)s files do not match their control totals.",
+    ),
+    Problem.OLD_FIGURES: (
+        "%(num)s account differs from the figures of the old system.",
+        "%(num)s accounts differ from the figures of the old system.",
     ),
 }

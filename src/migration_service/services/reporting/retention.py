@@ -39,6 +39,7 @@ def removals(settings: Settings) -> list[Removal]:
         (cancel_idle_batches, settings.batch_idle_days),
         (remove_batch_lines, settings.batch_retention_days),
         (remove_payloads, settings.payload_retention_days),
+        (remove_old_figures, settings.payload_retention_days),
         (remove_staged, settings.staged_retention_days),
         (remove_error_texts, settings.error_retention_days),
     )
@@ -92,6 +93,11 @@ def remove_payloads(session: Session, *, after_days: int) -> int:
     Reconciliation reports such accounts as no longer comparable.
     """
     return len(session.execute(_REMOVE_PAYLOADS, {"days": after_days, "limit": PIECE}).all())
+
+
+def remove_old_figures(session: Session, *, after_days: int) -> int:
+    """Remove the figures of old systems that arrived longer ago. What came of them is kept."""
+    return len(session.execute(_REMOVE_FIGURES, {"days": after_days, "limit": PIECE}).all())
 
 
 def remove_staged(session: Session, *, after_days: int) -> int:
@@ -181,6 +187,17 @@ _REMOVE_PAYLOADS = text(
         f"state = '{ImportState.IMPORTED}' AND payload IS NOT NULL AND account_created_at {_BEFORE}",
     )
 )
+_REMOVE_FIGURES = text(f"""
+    WITH removed AS (
+        DELETE FROM old_figure WHERE ctid = ANY (ARRAY(
+            SELECT old_figure.ctid FROM old_figures JOIN old_figure USING (import_supplier_id)
+            WHERE uploaded_at {_BEFORE} LIMIT :limit))
+        RETURNING 1),
+    files AS (
+        DELETE FROM old_figures WHERE uploaded_at {_BEFORE} AND NOT EXISTS (
+            SELECT FROM old_figure WHERE old_figure.import_supplier_id = old_figures.import_supplier_id))
+    SELECT * FROM removed
+""")
 _REMOVE_ATTEMPT_ERRORS = text(
     "UPDATE attempt SET errors = NULL, error_detail = NULL"
     + _some("attempt", f"(errors IS NOT NULL OR error_detail IS NOT NULL) AND finished_at {_BEFORE}")

@@ -39,6 +39,7 @@ _GROUPS = {
     "batches": "Start and control batches, which migrate many accounts or add data to them.",
     "waves": "Migrate pending accounts in waves, each with a window and an error threshold.",
     "acknowledgements": "Acknowledge refused accounts that will not be migrated, with a reason.",
+    "old-figures": "Compare the figures of the old system with the created accounts.",
     "undo": "Undo imports before go-live: remove created accounts and make them pending again.",
     "webhooks": "Manage webhooks, which send events to servers.",
     "events": "Show events, and who reads them.",

@@ -47,6 +47,7 @@ class SpooledLines:
         identity: bytes,
         arriving: Iterable[bytes] | None = None,
         on_block: Callable[[], None] = lambda: None,
+        examine: Callable[[Iterable[Line]], Iterable[Line]] = require_ndjson,
     ) -> None:
         """Read the file, or write the blocks of `arriving` into it. The hash starts with `identity`.
 
@@ -58,7 +59,7 @@ class SpooledLines:
         hashed = sha256(identity)
         self._file_hash, self._file_bytes = sha256(), 0
         blocks = self._counted(self._blocks() if arriving is None else arriving)
-        for line in require_ndjson(read_lines(blocks, limits)):
+        for line in examine(read_lines(blocks, limits)):
             self.count += 1
             self.stored_bytes += LINE_OVERHEAD + len(line.text or b"")
             hashed.update(b"%d %b\n" % (line.number, line.text or b"-"))
@@ -91,11 +92,14 @@ def spool(
     identity: bytes,
     folder: str = "",
     on_block: Callable[[], None] = lambda: None,
+    examine: Callable[[Iterable[Line]], Iterable[Line]] = require_ndjson,
 ) -> Iterator[SpooledLines]:
     """Keep the contents of `blocks` in a file. Raise UploadStorageFullError if the disk is too full."""
     with TemporaryFile(dir=folder or None) as file:
         arriving = _keep(blocks, file, Path(folder or gettempdir()), on_block)
-        yield SpooledLines(file, limits, identity=identity, arriving=arriving, on_block=on_block)
+        yield SpooledLines(
+            file, limits, identity=identity, arriving=arriving, on_block=on_block, examine=examine
+        )
 
 
 def _keep(
