@@ -46,6 +46,7 @@ NAMES = {
     "plan_waves": "waves plan",
     "list_plans": "waves list",
     "get_plan": "waves show",
+    "change_wave": "waves change",
     "start_wave": "waves start",
     "pause_wave": "waves pause",
     "resume_wave": "waves resume",

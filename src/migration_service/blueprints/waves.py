@@ -22,7 +22,7 @@ from migration_service.schemas import waves
 from migration_service.services.batches import clock
 from migration_service.services.batches.intake.quotas import BatchQuotas
 from migration_service.services.waves import acts
-from migration_service.services.waves.orders import read_plan
+from migration_service.services.waves.orders import read_change, read_plan
 from migration_service.services.waves.plans import plan_waves
 from migration_service.services.waves.reading import get_plan, list_plans, lock_wave
 from migration_service.services.waves.reports import PlanReport, report_plan, report_plans
@@ -108,6 +108,23 @@ def get(plan_id: str) -> PlanReport:
     with resources().Session.begin() as session:
         found = get_plan(session, plan_id, organisation_id=caller().organisation_id)
         return report_plan(session, found)
+
+
+@blueprint.patch("/<plan_id>/waves/<int:number>/", endpoint="change_wave")
+@blueprint.response(200, waves.WavePlanAnswerSchema, example=_PLAN)
+@answers_errors(blueprint, *_WAVE_ERRORS, errors.OperationsTeamNotFoundError, errors.ParseError)
+@json_body(blueprint, waves.WaveChangeBodySchema(), example_of(waves.WaveChangeBodySchema))
+def change(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
+    """Change a wave that has not started
+
+    Its window, its rate, its error threshold, whether the next wave waits for an approval, and its team can
+    be changed, each by itself. Its accounts stay the same.
+    """
+
+    def change_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
+        acts.change_wave(session, plan, wave, read_change(body, now=clock.read_clock(session)))
+
+    return _act(plan_id, number, change_wave)
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/start/", endpoint="start_wave")

@@ -169,6 +169,29 @@ class WavePlanBodySchema(CommandFields):
     )
 
 
+class WaveChangeBodySchema(CommandFields):
+    """The body for changing a wave that has not started. What is left out stays as it is."""
+
+    window = Object(
+        WindowSchema, f"When it may run. Null for any time. {_NO_WINDOW}", _WINDOW, allow_none=True
+    )
+    lines_per_minute = Count(
+        "Process at most this many accounts per minute. Null for no limit.", 6_000, allow_none=True
+    )
+    brake = Object(
+        BrakeBodySchema,
+        "The error threshold. Null for more than 50 % of the last 200 lines.",
+        {"stop_after_errors": "5%"},
+        allow_none=True,
+    )
+    continue_if_clean = Flag(
+        "Whether the next wave starts without approval if this one is clean. Null for the plan's value.",
+        False,
+        allow_none=True,
+    )
+    operations_team_name = Identifier("The team of its accounts.", "Migration Team")
+
+
 class WaveDecisionBodySchema(CommandFields):
     """The body for approving or stopping a wave."""
 
@@ -233,6 +256,7 @@ class WaveAnswerSchema(AnswerSchema):
     )
     closes_at = answers.Moment("When that window closes, in UTC.", "2026-03-02T05:00:00Z", allow_none=True)
     lines_per_minute = answers.Integer("At most this many accounts per minute.", 6_000, allow_none=True)
+    operations_team_name = answers.String("The team of its accounts.", "Migration Team")
     brake = answers.Nested(
         WaveBrakeAnswerSchema, "Its error threshold. Null if it has none.", WAVE_THRESHOLD, allow_none=True
     )

@@ -224,6 +224,7 @@ def test_every_route_hides_what_another_organisation_has(
     bodies: dict[str, dict[str, object]] = {
         **{it: {"reason": "because"} for it in ("waves.approve_wave", "waves.stop_wave")},
         **{it: {} for it in ("webhooks.change_webhook", "webhooks.rotate_webhook_secret")},
+        "waves.change_wave": {},
         "webhooks.redeliver_webhook": {"since": "2026-03-01T00:00:00Z"},
     }
     for rule, method in _guarded(app):

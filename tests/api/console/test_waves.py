@@ -10,7 +10,7 @@ from migration_service.services.waves.sweep import advance_plans
 from support.audit import audited
 from support.console_client import ConsoleClient, text_of
 from support.undo_client import UndoClient
-from support.wave_client import WaveClient
+from support.wave_client import NIGHT, WaveClient
 
 _SEEN = re.compile(r'name="seen" value="([0-9a-f]{64})"')
 
@@ -67,6 +67,38 @@ def test_a_plan_is_made_only_after_its_effects_were_shown(
     assert [wave["lines"] for wave in plan["waves"]] == [2, 2, 4]
     (entry,) = audited(sessions, action="wave_plan.created", subject=plan["plan_id"])
     assert entry.actor_kind == "operator"
+
+
+def test_a_wave_is_changed_after_what_changes_was_shown(
+    administrator: ConsoleClient, waves: WaveClient
+) -> None:
+    waves.stage(2)
+    plan = waves.plan({"size": 1}, {"rest": True, "window": NIGHT, "brake": {"stop_after_errors": "3"}})
+    path = f"/waves/{plan['plan_id']}/2/change/"
+    page = administrator.see(path)
+    for kept in (
+        'value="22:00"',
+        'value="UTC"',
+        'value="3"',
+        f'<option selected value="{waves.supplier.team}"',
+    ):
+        assert kept in page
+    fields = administrator.tokens(path) | {
+        **{"start": "23:00", "end": "05:00", "time_zone": "UTC", "first_day": "2026-03-02"},
+        **{"stop_after_errors": "3", "if_clean": "continue", "team": waves.supplier.team},
+    }
+    preview = administrator.post(path, fields)
+    for text in ("22:00 to 00:00 UTC", "23:00 to 05:00 UTC", "a person decides → the next one starts"):
+        assert text in preview.text
+    assert waves.get(plan) == plan
+    made = administrator.post(path, {**fields, "seen": _SEEN.findall(preview.text)[0]})
+    assert made.status_code == 303, made.text
+    wave = waves.get(plan)["waves"][1]
+    assert (wave["window"]["start"], wave["continue_if_clean"]) == ("23:00", True)
+    assert wave["brake"] == plan["waves"][1]["brake"]
+    wrong = administrator.post(path, fields | administrator.tokens(path) | {"time_zone": "Amsterdam"})
+    assert wrong.status_code == 400
+    assert 'href="#time_zone"' in wrong.text
 
 
 def test_a_wave_takes_an_account_whose_number_has_spaces(

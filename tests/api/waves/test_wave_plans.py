@@ -5,13 +5,18 @@ from unittest.mock import patch
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.models import Account, BatchChunk, OperationsTeam
 from migration_service.services.batches.intake.quotas import BatchQuotas
+from migration_service.services.setup.teams import create_operations_team
 from migration_service.services.waves.orders import PlanOrder, WaveOrder
 from migration_service.services.waves.plans import plan_waves
 from migration_service.states import SupplierStatus
+from support.audit import audited
 from support.imported_account import at_once
-from support.wave_client import NIGHT, WaveClient
+from support.wave_client import EVENING, NIGHT, WaveClient
 
 REST = {"rest": True}
 
@@ -112,6 +117,79 @@ def test_the_waves_of_a_plan_are_within_the_quota_of_open_batches(waves: WaveCli
         assert (answer.status_code, answer.json["code"]) == (429, "too_many_open_batches")
         assert waves.supplier.get("/wave-plans/").json == []
         assert waves.post_plan({"size": 1}, REST).status_code == 201
+
+
+def _change(waves: WaveClient, plan: dict[str, Any], number: int, **body: Any) -> Any:
+    return waves.supplier.patch(f"/wave-plans/{plan['plan_id']}/waves/{number}/", body)
+
+
+def test_a_wave_is_changed_until_it_starts_and_the_audit_tells_what(
+    waves: WaveClient, sessions: sessionmaker[Session]
+) -> None:
+    waves.stage(21)
+    plan = waves.plan({"size": 1}, REST, window=NIGHT, lines_per_minute=600, continue_if_clean=True)
+    team = f"Second {waves.supplier.team}"
+    with sessions.begin() as session:
+        create_operations_team(session, team)
+    changes: dict[str, Any] = {
+        "window": NIGHT | {"start": "01:00", "end": "05:00", "days": ["sat", "sun"]},
+        "lines_per_minute": 60,
+        "brake": {"stop_after_errors": "5%", "stop_count_warnings": ["ledger_missing"]},
+        "continue_if_clean": False,
+        "operations_team_name": team,
+    }
+    changed = _change(waves, plan, 2, **changes)
+    assert changed.status_code == 200, changed.text
+    first, second = changed.json["waves"]
+    assert first == plan["waves"][0]
+    assert second["brake"]["stop_min_lines"] == 10, "a percentage fits the wave"
+    told = changes | {"brake": second["brake"]}
+    assert {name: second[name] for name in told} == told
+    (entry,) = audited(sessions, action="wave.changed")
+    assert {name: it["to"] for name, it in entry.details.items()} == told
+    with sessions() as session:
+        chunks = select(BatchChunk).where(BatchChunk.batch_id == waves.batch_id(plan, 2))
+        ends = [it.last_line for it in session.scalars(chunks.order_by(BatchChunk.first_line))]
+    assert ends == [10, 20], "each has the lines of ten seconds"
+    assert second["counts"]["PENDING"] == 20
+
+    assert _change(waves, plan, 2).json == changed.json, "nothing was asked"
+    nothing = {"window": None, "lines_per_minute": None, "brake": None, "continue_if_clean": None}
+    second = _change(waves, plan, 2, **nothing).json["waves"][1]
+    assert (second["window"], second["lines_per_minute"]) == (None, None)
+    assert second["brake"]["stop_after_errors"] == "50%"
+    assert second["continue_if_clean"], "as in the plan"
+    waves.now = EVENING
+    waves.run()
+    assert waves.states(plan) == ["CLEAN", "CLEAN"]
+    with sessions() as session:
+        of_team = select(func.count()).select_from(Account).join(OperationsTeam)
+        assert session.scalar(of_team.where(OperationsTeam.name == team)) == 20
+    for number in (1, 2):
+        assert _change(waves, plan, number, window=None).json["code"] == "wave_state_conflict"
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "attr"),
+    [
+        ({"window": NIGHT | {"end": "22:00"}}, "invalid", "window.end"),
+        ({"window": NIGHT | {"time_zone": "Mars/Olympus"}}, "invalid_choice", "window.time_zone"),
+        ({"lines_per_minute": 0}, "out_of_range", "lines_per_minute"),
+        ({"brake": {"stop_after_errors": "5%", "stop_min_lines": 0}}, "out_of_range", "brake.stop_min_lines"),
+        ({"operations_team_name": None}, "null", "operations_team_name"),
+        ({"operations_team_name": "Nobody"}, "operations_team_not_found", "operations_team_name"),
+        ({"size": 3}, "unknown_field", "size"),
+    ],
+)
+def test_a_change_that_does_not_fit_is_named_and_changes_nothing(
+    waves: WaveClient, body: dict[str, Any], code: str, attr: str | None
+) -> None:
+    waves.stage(1)
+    plan = waves.plan(REST)
+    answer = _change(waves, plan, 1, **{"continue_if_clean": True, **body})
+    assert answer.status_code == 400, answer.text
+    assert [(it["code"], it["attr"]) for it in answer.json["errors"]] == [(code, attr)]
+    assert waves.get(plan) == plan
 
 
 def test_a_wave_that_does_not_exist_is_404_and_a_decision_needs_a_reason(waves: WaveClient) -> None:

@@ -1172,6 +1172,7 @@ class WaveAnswer:
     opens_at: "datetime | None"
     closes_at: "datetime | None"
     lines_per_minute: "int | None"
+    operations_team_name: str
     brake: "WaveBrakeAnswer | None"
     strata: "tuple[StratumAnswer, ...] | None"
     began_at: "datetime | None"

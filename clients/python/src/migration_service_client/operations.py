@@ -804,6 +804,31 @@ def get_plan(plan_id: str) -> Request[models.WavePlanAnswer]:
     return Request("get_plan", *target("GET wave-plans/{}/", plan_id), models.WavePlanAnswer)
 
 
+def change_wave(
+    plan_id: str,
+    number: int,
+    *,
+    window: models.Window | Json | Absent | None = ABSENT,
+    lines_per_minute: int | Absent | None = ABSENT,
+    brake: models.BrakeBody | Json | Absent | None = ABSENT,
+    continue_if_clean: bool | Absent | None = ABSENT,
+    operations_team_name: str | Absent = ABSENT,
+) -> Request[models.WavePlanAnswer]:
+    """Change a wave that has not started."""
+    return Request(
+        "change_wave",
+        *target("PATCH wave-plans/{}/waves/{}/", plan_id, number),
+        models.WavePlanAnswer,
+        body=members(
+            window=window,
+            lines_per_minute=lines_per_minute,
+            brake=brake,
+            continue_if_clean=continue_if_clean,
+            operations_team_name=operations_team_name,
+        ),
+    )
+
+
 def start_wave(plan_id: str, number: int) -> Request[models.WavePlanAnswer]:
     """Start a wave by hand."""
     return Request(
@@ -1050,6 +1075,7 @@ class Operations:
     plan_waves = Call(plan_waves)
     list_plans = Each(list_plans)
     get_plan = Call(get_plan)
+    change_wave = Call(change_wave)
     start_wave = Call(start_wave)
     pause_wave = Call(pause_wave)
     resume_wave = Call(resume_wave)

@@ -51,6 +51,7 @@ VIEWS: dict[str, Need] = {
     "waves.show_plan": _READ,
     "waves.show": _READ,
     "wave_planning.plan": _OPERATE,
+    "wave_actions.change": _OPERATE,
     "wave_actions.start": _OPERATE,
     "wave_actions.pause": _OPERATE,
     "wave_actions.resume": _OPERATE,

@@ -62,6 +62,8 @@ class AuditAction(StrEnum):
     WAVE_PLAN_CREATED = "wave_plan.created"
     #: The changes in `services.waves.states`, in the same order.
     WAVE_QUEUED = "wave.queued"
+    #: Its window, rate, error threshold, hold or team was changed before it started.
+    WAVE_CHANGED = "wave.changed"
     WAVE_STARTED = "wave.began"
     WAVE_PAUSED = "wave.paused"
     WAVE_RESUMED = "wave.went_on"

@@ -1,4 +1,7 @@
-"""The acts of people on waves: start, pause, resume, reconcile, approve and stop. The audit records each."""
+"""The acts of people on waves: change, start, pause, resume, reconcile, approve, stop, each in the audit."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from sqlalchemy import func
 from sqlalchemy.orm import Session
@@ -10,13 +13,23 @@ from migration_service.origin import current_origin
 from migration_service.services.audit.entries import AuditAction
 from migration_service.services.batches import clock
 from migration_service.services.batches.control import take_over
+from migration_service.services.batches.error_thresholds import (
+    IMPORT_THRESHOLD,
+    fit_to_wave,
+    threshold_to_store,
+)
+from migration_service.services.batches.intake.upload import set_rate
 from migration_service.services.batches.states import OPEN, WINDOW_CLOSED, change_batch, pause_for
 from migration_service.services.batches.states import PAUSE as PAUSE_BATCH
 from migration_service.services.batches.undo_guards import require_no_undo_of_plan, require_plan_at_rest
+from migration_service.services.setup.teams import get_operations_team_id, get_operations_team_name
 from migration_service.services.waves import running, states
 from migration_service.services.waves.reading import find_wave, list_waves, lock_batch
 from migration_service.services.waves.windows import Window, next_opening
 from migration_service.states import BatchState, WaveState
+
+#: The states of a wave that has not started, which can still be changed.
+NOT_STARTED = (WaveState.PLANNED, WaveState.WAITING)
 
 
 def start_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
@@ -67,6 +80,45 @@ def resume_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
         session.refresh(batch)
         states.record_act(session, plan, wave, AuditAction.WAVE_RELEASED, {"batch_id": str(batch.id)})
     running.follow_batch(session, plan, wave, batch)
+
+
+def change_wave(session: Session, plan: WavePlan, wave: Wave, changes: Mapping[str, Any]) -> None:
+    """Change the window, rate, error threshold, hold or team of a wave that has not started.
+
+    `changes` are those of `orders.read_change`. Raise WaveStateError if the wave has started, and
+    OperationsTeamNotFoundError.
+    """
+    batch = lock_batch(session, wave)
+    if wave.state not in NOT_STARTED or batch.state != BatchState.PAUSED or batch.started_at is not None:
+        raise WaveStateError(f"The wave is {wave.state}. Only a wave that has not started can be changed.")
+    before = _values_of(session, wave, batch)
+    if "window" in changes:
+        wave.time_window = changes["window"].to_dict() if changes["window"] else None
+    if "continue_if_clean" in changes:
+        wave.continue_if_clean = changes["continue_if_clean"]
+    if "error_threshold" in changes:
+        threshold = fit_to_wave(changes["error_threshold"] or IMPORT_THRESHOLD, batch.lines)
+        batch.brake = threshold_to_store(threshold)
+    if "operations_team_name" in changes:
+        name = changes["operations_team_name"]
+        batch.operations_team_id = get_operations_team_id(session, plan.organisation_id, name)
+    if changes.get("lines_per_minute", batch.lines_per_minute) != batch.lines_per_minute:
+        set_rate(session, batch, changes["lines_per_minute"])
+    after = _values_of(session, wave, batch)
+    changed = {name: {"from": before[name], "to": it} for name, it in after.items() if it != before[name]}
+    if changed:
+        states.record_act(session, plan, wave, AuditAction.WAVE_CHANGED, changed)
+
+
+def _values_of(session: Session, wave: Wave, batch: Batch) -> dict[str, Any]:
+    team_id = batch.operations_team_id
+    return {
+        "window": wave.time_window,
+        "lines_per_minute": batch.lines_per_minute,
+        "brake": batch.brake,
+        "continue_if_clean": wave.continue_if_clean,
+        "operations_team_name": None if team_id is None else get_operations_team_name(session, team_id),
+    }
 
 
 def reconcile_wave(session: Session, plan: WavePlan, wave: Wave) -> None:

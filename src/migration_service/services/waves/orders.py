@@ -47,6 +47,8 @@ class PlanOrder:
     api_key_id: int | None = None
 
 
+#: The members of a change that are not read further.
+_AS_GIVEN = ("lines_per_minute", "continue_if_clean", "operations_team_name")
 _CHOICES = ("sample", "size", "accounts", "rest")
 
 
@@ -79,6 +81,21 @@ def read_plan(body: Mapping[str, Any], *, now: datetime, api_key_id: int | None 
     )
 
 
+def read_change(body: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
+    """Return the new values of a wave in a body loaded by `WaveChangeBodySchema`, by member of `WaveOrder`.
+
+    None stands for no window, no limit, the usual error threshold, and the hold of the plan. Raise
+    RequestFailedValidationError with all errors.
+    """
+    errors: list[ErrorItem] = []
+    read = _read_wave({name: it for name, it in body.items() if it is not None}, "", "", errors, now)
+    if errors:
+        raise RequestFailedValidationError(errors=errors)
+    changes = {name: body[name] for name in _AS_GIVEN if name in body}
+    changes |= {"window": read.window} if "window" in body else {}
+    return changes | ({"error_threshold": read.error_threshold} if "brake" in body else {})
+
+
 def _faults_of_choice(given: Mapping[str, Any], at: str, *, is_first: bool, is_last: bool) -> list[ErrorItem]:
     chosen = [name for name in _CHOICES if given.get(name)]
     if len(chosen) != 1:
@@ -101,7 +118,8 @@ def _read_wave(
     try:
         threshold = read_threshold(**given.get("brake", {}))
     except RequestFailedValidationError as error:
-        errors += [ErrorItem(it.code, it.detail, f"{threshold_at}.brake.{it.attr}") for it in error.errors]
+        at = f"{threshold_at}.brake".lstrip(".")
+        errors += [ErrorItem(it.code, it.detail, f"{at}.{it.attr}") for it in error.errors]
     names = ("sample", "size", "name", "lines_per_minute", "continue_if_clean")
     others = {name: given.get(name) for name in names}
     return WaveOrder(

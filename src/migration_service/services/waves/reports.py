@@ -48,6 +48,7 @@ class WaveReport:
     opens_at: datetime | None
     closes_at: datetime | None
     lines_per_minute: int | None
+    operations_team_name: str
     brake: dict[str, Any] | None
     strata: list[dict[str, Any]] | None
     began_at: datetime | None
@@ -107,6 +108,11 @@ def report_plans(session: Session, plans: Sequence[WavePlan]) -> list[PlanReport
     found = session.scalars(wanted).all()
     batch_ids = [wave.batch_id for wave in found]
     batches = session.scalars(select(Batch).where(one_of(Batch.id.expression, batch_ids)))
+    teams = (
+        select(Batch.id, OperationsTeam.name)
+        .join(OperationsTeam, OperationsTeam.id == Batch.operations_team_id)
+        .where(one_of(Batch.id.expression, batch_ids))
+    )
     names = (
         select(WavePlan.id, ImportSupplier.code, OperationsTeam.name)
         .join(ImportSupplier, ImportSupplier.id == WavePlan.import_supplier_id)
@@ -117,6 +123,7 @@ def report_plans(session: Session, plans: Sequence[WavePlan]) -> list[PlanReport
         names={plan_id: (code, team) for plan_id, code, team in session.execute(names)},
         now=clock.read_clock(session),
         batches={batch.id: batch for batch in batches},
+        teams={row.id: row.name for row in session.execute(teams)},
         counts=count_lines(session, batch_ids),
         reverted=count_reverted(session, batch_ids),
         undos=find_undos_of_plans(session, ids),
@@ -132,6 +139,7 @@ class _Read:
     names: dict[UUID, tuple[str, str]]
     now: datetime
     batches: dict[UUID, Batch]
+    teams: dict[UUID, str]
     counts: dict[UUID, dict[str, int]]
     reverted: dict[UUID, Reverted]
     undos: dict[UUID, UUID]
@@ -173,6 +181,7 @@ def _report_wave(plan: WavePlan, wave: Wave, read: _Read, first_open: int | None
         opens_at=opening.opens_at if opening else None,
         closes_at=opening.closes_at if opening else None,
         lines_per_minute=batch.lines_per_minute,
+        operations_team_name=read.teams[batch.id],
         brake=batch.brake,
         reverted=reverted.accounts,
         existing=count_created(counts) - reverted.undone,

@@ -66,6 +66,7 @@ def test_a_wave_is_reported_as_a_whole(session: Session, customer: Customer) -> 
         "opens_at": None,
         "closes_at": None,
         "lines_per_minute": 60,
+        "operations_team_name": customer.operations_team,
         "brake": brake,
         "reverted": 2,
         "existing": 5,

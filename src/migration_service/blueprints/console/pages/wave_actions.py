@@ -1,25 +1,38 @@
-"""Forms to act on a wave. Each one first shows how many accounts it affects."""
+"""Forms to act on a wave. Each one first shows how many accounts it affects, or what it changes."""
 
 from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 from flask import Blueprint, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
+from wtforms import Field, SelectField
+from wtforms.validators import InputRequired
 
+from migration_payloads.schemas.base import load
 from migration_service.blueprints.console.access import plan_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act, reason_field
 from migration_service.blueprints.console.acts import Act, add_acts
 from migration_service.blueprints.console.display import write_threshold, zoned
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.console.languages import mark, mark_plural, ngettext
-from migration_service.errors import WaveNotFoundError
+from migration_service.blueprints.console.languages import mark, mark_plural, ngettext, write_number
+from migration_service.blueprints.console.ordering import team_choices
+from migration_service.blueprints.console.pages.wave_planning import CONTINUES, Conditions, if_clean_field
+from migration_service.blueprints.console.windows import write_window
+from migration_service.blueprints.requests.resources import resources
+from migration_service.errors import RequestFailedValidationError, WaveNotFoundError
 from migration_service.models import Wave, WavePlan
+from migration_service.schemas.waves import WaveChangeBodySchema
+from migration_service.services.batches import clock
+from migration_service.services.batches.error_thresholds import OFF
 from migration_service.services.batches.results.counts import count_open
 from migration_service.services.waves import acts
-from migration_service.services.waves.reading import lock_wave
+from migration_service.services.waves.orders import read_change
+from migration_service.services.waves.reading import get_wave, lock_wave
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
+from migration_service.services.waves.windows import Window
 from migration_service.states import LineStatus, WaveState
 
 blueprint = Blueprint("wave_actions", __name__, url_prefix="/waves/<uuid:plan_id>/<int:number>")
@@ -29,6 +42,92 @@ class DecisionForm(ActionForm):
     """The reason of a decision."""
 
     reason = reason_field()
+
+
+class ChangeForm(Conditions, ActionForm):
+    """The settings of a wave. What is emptied is not set any more."""
+
+    if_clean = if_clean_field()
+    team = SelectField(_l("Operations team"), validators=[InputRequired()])
+
+    def in_order(self) -> list[Field]:
+        """Return the fields in the order of the page."""
+        return [*self.of_conditions(), self.if_clean, self.team]
+
+    def read(self, brake: dict[str, Any] | None) -> dict[str, Any]:
+        """Return the body of the interface. `brake` stays if its number or percentage is not changed."""
+        given = {"window": None, "lines_per_minute": None, "brake": None} | self.conditions()
+        if (given["brake"] or {}).get("stop_after_errors") == _stops_after(brake):
+            del given["brake"]
+        held = CONTINUES.get(self.if_clean.data)
+        return given | {"continue_if_clean": held, "operations_team_name": self.team.data}
+
+
+@blueprint.route("/change/", methods=["GET", "POST"])
+def change(plan_id: UUID, number: int) -> Response:
+    """Change a wave that has not started, after what changes was shown."""
+    with resources().Session.begin() as session:
+        plan = plan_of(session, plan_id)
+        wave, own = _pick(report_plan(session, plan), number), get_wave(session, plan, number)
+        choices = team_choices(session, plan.organisation_id, plan.import_supplier_id)
+    window = Window.from_dict(wave.window) if wave.window else None
+    form = ChangeForm(
+        obj=window,
+        time_zone=window.time_zone if window else resources().settings.console_time_zone,
+        stop_after_errors=_stops_after(wave.brake),
+        lines_per_minute=wave.lines_per_minute,
+        if_clean=next((it for it, held in CONTINUES.items() if held is own.continue_if_clean), ""),
+        team=wave.operations_team_name,
+    )
+    form.team.choices = list(dict.fromkeys((wave.operations_team_name, *choices)))
+
+    def preview(session: Session) -> Preview:
+        shown = _pick(report_plan(session, plan_of(session, plan_id)), number)
+        return Preview(
+            title=_("Change wave %(number)s", number=number),
+            sentence=_("Its accounts stay the same. Everything else can be changed until it starts."),
+            button=_("Change the wave"),
+            back=_page_of(plan_id, number),
+            is_empty=shown.state not in acts.NOT_STARTED,
+        )
+
+    def perform(session: Session) -> Done:
+        body, errors = load(WaveChangeBodySchema(), form.read(wave.brake))
+        if errors:
+            raise RequestFailedValidationError(errors=errors)
+        changes = read_change(body, now=clock.read_clock(session))
+        acts.change_wave(session, *_lock(session, plan_id, number), changes)
+        return Done(_("The wave is changed."))
+
+    def find_effects(session: Session) -> Facts:
+        before = _list_settings(_pick(report_plan(session, plan_of(session, plan_id)), number))
+        with session.begin_nested() as tried:
+            perform(session)
+            after = _list_settings(_pick(report_plan(session, plan_of(session, plan_id)), number))
+            tried.rollback()
+        changed = [
+            (name, f"{was} → {becomes}")
+            for (name, was), (_name, becomes) in zip(before, after, strict=True)
+            if was != becomes
+        ]
+        return tuple(changed) or ((_("What changes"), _("nothing")),)
+
+    return act(form, preview, perform, find_effects=find_effects)
+
+
+def _stops_after(brake: dict[str, Any] | None) -> str:
+    return str(brake["stop_after_errors"]) if brake else OFF
+
+
+def _list_settings(wave: WaveReport) -> Facts:
+    limit, held = wave.lines_per_minute, not wave.continue_if_clean
+    return (
+        (_("Window"), write_window(wave.window) if wave.window else _("none")),
+        (_("Paused when"), _describe_brake(wave)),
+        (_("Accounts per minute, at most"), write_number(limit) if limit else _("no bound")),
+        (_("If it is clean"), _("a person decides") if held else _("the next one starts")),
+        (_("Operations team"), wave.operations_team_name),
+    )
 
 
 @blueprint.route("/approve/", methods=["GET", "POST"])

@@ -46,7 +46,7 @@ _MOST = 2**31 - 1
 _ROWS = 4
 
 
-class _Conditions:
+class Conditions:
     """The window, the rate and the error threshold of a wave."""
 
     start = TimeField(_l("The window opens at"), validators=[Optional()])
@@ -98,7 +98,24 @@ class _Conditions:
         return _given(conditions)
 
 
-class _WaveForm(_Conditions, FormWithFaults):
+def if_clean_field() -> SelectField:
+    """Return the field for what follows a clean wave."""
+    return SelectField(
+        _l("If it is clean"),
+        default="",
+        choices=[
+            SelectChoice("", _l("as in the plan")),
+            SelectChoice("continue", _l("the next one starts")),
+            SelectChoice("hold", _l("a person decides")),
+        ],
+    )
+
+
+#: Whether the next wave starts if this one is clean, by the choices of a form.
+CONTINUES = {"continue": True, "hold": False}
+
+
+class _WaveForm(Conditions, FormWithFaults):
     """The accounts of a wave and its own settings. The plan's values apply where it is empty."""
 
     class Meta:
@@ -123,15 +140,7 @@ class _WaveForm(_Conditions, FormWithFaults):
         description=_l("Account numbers: one on each line."),
         render_kw={"rows": 1},
     )
-    if_clean = SelectField(
-        _l("If it is clean"),
-        default="",
-        choices=[
-            SelectChoice("", _l("as in the plan")),
-            SelectChoice("continue", _l("the next one starts")),
-            SelectChoice("hold", _l("a person decides")),
-        ],
-    )
+    if_clean = if_clean_field()
 
     def in_order(self) -> list[Field]:
         """Return the fields in the order of the page."""
@@ -152,12 +161,12 @@ class _WaveForm(_Conditions, FormWithFaults):
         if value is None:
             text = "".join("".join(lines).split())
             value = int(text[:12]) if text.isdecimal() else text
-        held = {"continue": True, "hold": False}.get(self.if_clean.data)
+        held = CONTINUES.get(self.if_clean.data)
         given = _given({"name": self.name.data, "continue_if_clean": held})
         return given | self.conditions(time_zone=time_zone) | {str(self.takes.data): value}
 
 
-class _PlanForm(_Conditions, ActionForm):
+class _PlanForm(Conditions, ActionForm):
     """A plan: its waves, and their common settings."""
 
     name = StringField(_l("Name of the plan"), validators=[Length(max=200)])

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
-from sqlalchemy import ARRAY, BigInteger, bindparam, select, text
+from sqlalchemy import ARRAY, BigInteger, bindparam, delete, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
@@ -28,7 +28,7 @@ from migration_service.errors import (
     IdempotencyRequestInProgressError,
     LineTooLongError,
 )
-from migration_service.models import Batch
+from migration_service.models import Batch, BatchChunk
 from migration_service.origin import current_origin
 from migration_service.services.batches.error_thresholds import threshold_to_store, usual_threshold
 from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder, record_order
@@ -246,12 +246,20 @@ def _take_pending(session: Session, batch_id: UUID, import_supplier_id: int, ord
     return older
 
 
-def _smallest_chunk(order: BatchOrder) -> int:
+def set_rate(session: Session, batch: Batch, lines_per_minute: int | None) -> None:
+    """Change the lines per minute of a batch of pending accounts of which no line was taken yet."""
+    batch.lines_per_minute = lines_per_minute
+    session.execute(delete(BatchChunk).where(BatchChunk.batch_id == batch.id))
+    _insert_chunks(session, batch.id, cut_lines(batch.lines, _largest_chunk(batch), _smallest_chunk(batch)))
+    recount(session, batch.id)
+
+
+def _smallest_chunk(order: BatchOrder | Batch) -> int:
     """Return the smallest size of a chunk. All chunks are full if the lines per minute are limited."""
     return _largest_chunk(order) if order.lines_per_minute else LAST_CHUNK_LINES
 
 
-def _largest_chunk(order: BatchOrder) -> int:
+def _largest_chunk(order: BatchOrder | Batch) -> int:
     """Return the size of a full chunk. If the lines per minute are limited, it has those of ten seconds."""
     return max(1, min(CHUNK_LINES, (order.lines_per_minute or sys.maxsize) // 6))
 
