@@ -146,7 +146,7 @@ def test_a_wave_is_changed_until_it_starts_and_the_audit_tells_what(
     told = changes | {"brake": second["brake"]}
     assert {name: second[name] for name in told} == told
     (entry,) = audited(sessions, action="wave.changed")
-    assert {name: it["to"] for name, it in entry.details.items()} == told
+    assert {name: it["to"] for name, it in (entry.details or {}).items()} == told
     with sessions() as session:
         chunks = select(BatchChunk).where(BatchChunk.batch_id == waves.batch_id(plan, 2))
         ends = [it.last_line for it in session.scalars(chunks.order_by(BatchChunk.first_line))]
