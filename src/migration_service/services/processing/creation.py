@@ -12,6 +12,7 @@ from base64 import b32encode
 from collections.abc import Mapping
 from functools import cache
 from secrets import token_bytes
+from typing import Any
 
 import psycopg
 from psycopg.errors import ProgramLimitExceeded
@@ -63,9 +64,13 @@ def create_accounts(transaction: OpenTransaction, teams: Mapping[int, int]) -> d
     account number of each process. The caller holds the locks of the processes. If the database raises an
     error, nothing is created, and the caller must roll back its transaction or savepoint.
     """
+    return dict(transaction.execute(creation_statement(), values_of(teams)))
+
+
+def values_of(teams: Mapping[int, int]) -> dict[str, list[Any]]:
+    """Return the values of the statement, with a new service account number for each process."""
     numbers = [new_service_account_number() for _ in teams]
-    values = {"process_ids": list(teams), "team_ids": list(teams.values()), "numbers": numbers}
-    return dict(transaction.execute(creation_statement(), values))
+    return {"process_ids": list(teams), "team_ids": list(teams.values()), "numbers": numbers}
 
 
 def explain_refusal(error: DBAPIError) -> ServiceError | None:
@@ -101,9 +106,14 @@ NUMBER_KEY = next(
 )
 
 
-@cache
 def creation_statement() -> str:
-    """Return the statement of `create_accounts`, which is generated once per process."""
+    """Return the statement of `create_accounts`."""
+    return f"WITH {creation()} SELECT account_import_process_id, service_account_number FROM account_rows"
+
+
+@cache
+def creation() -> str:
+    """Return the common table expressions that create accounts, which are generated once per process."""
     account_columns = [column for column in payload_columns(Account) if column.name not in _GIVEN]
     inserted = ", ".join(["id", *_GIVEN, *(column.name for column in account_columns)])
     selected = ", ".join(["id", *_GIVEN, *(_value(column) for column in account_columns)])
@@ -123,10 +133,7 @@ def creation_statement() -> str:
     ]
     for model in parts_of(Account):
         expressions += _part_expressions(model)
-    statement = ",\n".join(expressions)
-    return (  # the text consists only of names of tables and columns
-        f"WITH {statement}\nSELECT account_import_process_id, service_account_number FROM account_rows"
-    )
+    return ",\n".join(expressions)  # the text consists only of names of tables and columns
 
 
 #: Columns of the account that come from the source of the statement instead of the payload.
