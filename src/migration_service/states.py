@@ -340,6 +340,17 @@ class Owner(StrEnum):
     NEW = "new"
 
 
+class GoLiveState(StrEnum):
+    """The state of a go-live."""
+
+    #: Its moment has not come, or workers mark its accounts.
+    PENDING = "PENDING"
+    #: It was cancelled before its moment.
+    CANCELLED = "CANCELLED"
+    #: Every account has the owner `new`.
+    COMPLETED = "COMPLETED"
+
+
 class UndoState(StrEnum):
     """The state of an undo. `services.undo.states` has the table of its changes."""
 

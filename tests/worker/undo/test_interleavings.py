@@ -24,6 +24,7 @@ from migration_service.models import (
     AccountImportProcess,
     Batch,
     BatchLine,
+    Event,
     PaymentInstruction,
     PaymentVendor,
     SkipMark,
@@ -41,13 +42,16 @@ from migration_service.services.batches.control import resume_batch
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.imports import states
 from migration_service.services.undo.execution import revert_piece
-from migration_service.services.undo.go_live import set_live
+from migration_service.services.undo.go_live import GoLiveOrder, start_go_live
+from migration_service.services.undo.going_live import mark_piece
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import cancel_undo, start_undo
 from migration_service.states import BatchState, ImportState, UndoOutcome
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
+from support.go_lives import GoLiveClient
 from support.interleavings import COMMIT, Run, Script, Step, explore
+from support.rows import set_live
 from support.servers import EmbeddedServers
 from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient
@@ -270,11 +274,38 @@ def _going_live(undone: Undone) -> Act:
             assert run.before("undo.commit", "other.commit"), "nothing is reverted after it"
 
     code = undone.supplier.code
-    return [("live", lambda session: set_live(session, code, None)), COMMIT], check
+    return [("live", lambda session: set_live(session, code)), COMMIT], check
+
+
+def _go_live_of(undone: Undone, **values: Any) -> UUID:
+    with undone.supplier.Session.begin() as session:
+        return start_go_live(session, GoLiveOrder(supplier=undone.supplier.known(), **values)).id
+
+
+def _marking(undone: Undone) -> Act:
+    go_live_id = _go_live_of(undone, external_account_numbers=[undone.number])
+
+    def check(run: Run) -> None:
+        client = GoLiveClient(undone.supplier)
+        client.work(str(go_live_id))
+        report, outcome = client.get(str(go_live_id)), undone.outcome()
+        assert report["state"] == "COMPLETED"
+        assert outcome in (("REVERTED", []), ("KEPT", ["account_live"]))
+        is_live = outcome[0] == UndoOutcome.KEPT
+        assert (report["accounts"], client.owned("new")) == (int(is_live), [undone.number] * is_live)
+        with undone.supplier.Session() as session:
+            told = select(func.count()).where(Event.type == "account.went_live")
+            assert session.scalar(told) == int(is_live), "told once, and only of what went live"
+
+    return [("mark", lambda session: mark_piece(session, go_live_id)), COMMIT], check
 
 
 @pytest.mark.parametrize(
-    "make", [_transaction, _confirmation, _process_request, _erasure, _batch_again, _other_undo, _going_live]
+    "make",
+    [
+        *(_transaction, _confirmation, _process_request, _erasure, _batch_again, _other_undo),
+        *(_going_live, _marking),
+    ],
 )
 def test_an_undo_and_another_act(start: Start, make: Callable[[Undone], Act]) -> None:
     def script() -> Script:
@@ -285,6 +316,30 @@ def test_an_undo_and_another_act(start: Start, make: Callable[[Undone], Act]) ->
         check_act(run)
 
     assert explore(start().supplier.Session, script, may_raise=True) >= 4
+
+
+@pytest.mark.parametrize("make", [_transaction, _erasure, _process_request, _batch_again])
+def test_a_go_live_and_another_act(start: Start, make: Callable[[Undone], Act]) -> None:
+    """Marking never waits for ever, and marks what exists: created before its moment, and not undone."""
+
+    def script() -> Script:
+        undone = start()
+        if make in (_process_request, _batch_again):
+            undone.finish()
+        steps, _ = make(undone)
+        go_live_id = _go_live_of(undone)
+        run = yield {
+            "live": [("mark", lambda session: mark_piece(session, go_live_id)), COMMIT],
+            "other": steps,
+        }
+        assert not run.errors
+        client = GoLiveClient(undone.supplier)
+        client.work(str(go_live_id))
+        assert client.get(str(go_live_id))["state"] == "COMPLETED"
+        assert client.owned("new") == [undone.number] * bool(undone.accounts())
+        assert client.owned("old") == []
+
+    assert explore(start().supplier.Session, script, may_raise=True) >= 3
 
 
 def test_a_batch_is_resumed_or_undone(batches: BatchClient) -> None:

@@ -331,6 +331,13 @@ class AccountStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AccountWentLive:
+    external_account_number: str
+    service_account_number: str
+    go_live_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AcknowledgedAnswer:
     acknowledged: int
 
@@ -619,6 +626,9 @@ class CreatedVersion:
     operations_team_name: str
     account_created_at: datetime
     erased_at: "datetime | None"
+    owner: str
+    live_at: "datetime | None"
+    live_by: "str | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -736,6 +746,33 @@ class FoundBlockerAnswer:
     may_be_overridden: bool
     accounts: int
     examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoLiveAnswer:
+    import_supplier: str
+    batch_id: "str | None"
+    plan_id: "str | None"
+    wave_number: "int | None"
+    live_at: datetime
+    go_live_id: str
+    state: str
+    decided_by: "str | None"
+    accounts: int
+    created_at: datetime
+    finished_at: "datetime | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoLivePreviewAnswer:
+    import_supplier: str
+    batch_id: "str | None"
+    plan_id: "str | None"
+    wave_number: "int | None"
+    live_at: datetime
+    before: "datetime | None"
+    accounts: int
+    already_live: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1277,6 +1314,7 @@ class WindowAnswer:
 EVENTS: dict[str, type] = {
     "account.created": AccountCreated,
     "account.failed": AccountFailed,
+    "account.went_live": AccountWentLive,
     "batch.progressed": BatchProgressed,
     "batch.ended": BatchEnded,
     "batch.error_threshold_reached": BatchThresholdReached,

@@ -59,6 +59,9 @@ class AuditAction(StrEnum):
     UNDO_CANCELLED = "undo.cancelled"
     #: The accounts of a supplier go live. After that they cannot be undone.
     SUPPLIER_LIVE_SET = "import_supplier.live_set"
+    #: Accounts of a batch, or named ones, go live before their supplier.
+    ACCOUNTS_LIVE_SET = "go_live.set"
+    GO_LIVE_CANCELLED = "go_live.cancelled"
     WAVE_PLAN_CREATED = "wave_plan.created"
     #: The changes in `services.waves.states`, in the same order.
     WAVE_QUEUED = "wave.queued"

@@ -44,24 +44,35 @@ class UndoOrder:
         }
 
 
-def get_batch_to_undo(session: Session, batch_id: str, supplier: KnownSupplier) -> Batch:
-    """Return the batch of the supplier, if it is of accounts, has its lines and is at rest, as its plan."""
+def get_batch_of_accounts(session: Session, batch_id: str, supplier: KnownSupplier) -> Batch:
+    """Return the batch of the supplier, if it is of accounts and has its lines."""
     batch = get_batch_with_lines(session, batch_id, organisation_id=supplier.organisation_id)
     if batch.import_supplier_id != supplier.id:
         raise BatchNotFoundError(found=batch_id)
     if batch.kind != BatchKind.ACCOUNTS:
-        raise BatchStateError(f"The batch is of kind {batch.kind}. Only batches of accounts are undone.")
+        raise BatchStateError(f"The batch is of kind {batch.kind}. This is only possible if it has accounts.")
+    return batch
+
+
+def get_batch_to_undo(session: Session, batch_id: str, supplier: KnownSupplier) -> Batch:
+    """Return the batch of accounts, if it is at rest, as its plan."""
+    batch = get_batch_of_accounts(session, batch_id, supplier)
     require_batch_at_rest(batch)
     require_plan_at_rest(session, batch)
     return batch
 
 
-def get_wave_to_undo(session: Session, plan_id: str, number: int, supplier: KnownSupplier) -> Batch:
-    """Return the batch of a wave of the supplier, as `get_batch_to_undo` does."""
+def get_batch_of_wave(session: Session, plan_id: str, number: int, supplier: KnownSupplier) -> str:
+    """Return the id of the batch of a wave of the supplier."""
     plan = get_plan(session, plan_id, organisation_id=supplier.organisation_id)
     if plan.import_supplier_id != supplier.id:
         raise WavePlanNotFoundError(found=plan_id)
-    return get_batch_to_undo(session, str(get_wave(session, plan, number).batch_id), supplier)
+    return str(get_wave(session, plan, number).batch_id)
+
+
+def get_wave_to_undo(session: Session, plan_id: str, number: int, supplier: KnownSupplier) -> Batch:
+    """Return the batch of a wave of the supplier, as `get_batch_to_undo` does."""
+    return get_batch_to_undo(session, get_batch_of_wave(session, plan_id, number, supplier), supplier)
 
 
 def require_overrides_allowed(overrides: frozenset[UndoBlocker], role: OperatorRole | None) -> None:

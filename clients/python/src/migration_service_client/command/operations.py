@@ -27,6 +27,8 @@ _WATCHED: dict[str, Callable[[Client, Any, bool], None]] = {
     "start_batch": watch_batch,
     "start_undo": watch_undo,
 }
+#: What shows the effect of a command before it asks.
+_PREVIEWS = {"start_undo": "preview_undo", "start_go_live": "preview_go_live"}
 #: How many items of a list are shown unless told otherwise, and how many are in a page at most.
 _MOST, _PAGE = 50, 500
 #: Bytes that are read from standard input at a time.
@@ -224,9 +226,11 @@ class _Run:
         if self._name == "start_undo" and not (given["previews"] or given["reason"]):
             raise click.UsageError("Missing option '--reason'. Only --preview needs none.")
         with self._service.client() as client:
-            if self._name == "start_undo" and not (given["is_sure"] and not given["previews"]):
-                self._show_preview(client)
-                if given["previews"]:
+            if preview := _PREVIEWS.get(self._name):
+                only_previews = given.get("previews", False)
+                if only_previews or not given["is_sure"]:
+                    self._show_preview(client, preview, always=only_previews)
+                if only_previews:
                     return
             self._ask()
             request = self._request(self._name)
@@ -238,11 +242,11 @@ class _Run:
             else:
                 self._show(client, client.send(request))
 
-    def _show_preview(self, client: Client) -> None:
-        """Show what an undo would do."""
-        only = ("import_supplier", "external_account_numbers", "batch", "wave")
-        found = client.send(self._request("preview_undo", only))
-        if self._given["previews"] or not self._as_json:
+    def _show_preview(self, client: Client, preview: str, *, always: bool) -> None:
+        """Show what an undo or a go-live would do."""
+        only = ("import_supplier", "external_account_numbers", "batch", "wave", "at")
+        found = client.send(self._request(preview, only))
+        if always or not self._as_json:
             show_answer(found, self._as_json)
 
     def _ask(self) -> None:
