@@ -29,10 +29,13 @@ def signed_amount(transaction: dict[str, Any]) -> Decimal:
 
 def sum_signed_amounts(transactions: Iterable[dict[str, Any]]) -> Decimal | None:
     """Return their total change in euros, or None if one has no amount or no type."""
+    total = ZERO
     try:
-        return sum(map(signed_amount, transactions), ZERO)
+        for transaction in transactions:
+            total += signed_amount(transaction)
     except KeyError:
         return None
+    return total
 
 
 def half_of_last_digit(amount: Decimal) -> Decimal:

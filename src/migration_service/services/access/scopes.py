@@ -27,10 +27,10 @@ class Scope(StrEnum):
     ERASE = "erase"
     #: Listing and ending the sessions of the organisation.
     SESSIONS = "sessions"
-    #: Removing created accounts, until they go live.
+    #: Removing created accounts, until their supplier goes live.
     UNDO = "undo"
-    #: Deciding that accounts go live, after which nobody can undo them.
-    GO_LIVE = "go_live"
+    #: Replacing created accounts by a newer version, until their go-live.
+    REPLACE = "replace"
     #: Setting up webhooks, which are sent every event.
     WEBHOOKS = "webhooks"
     #: Undoing accounts although something blocks them. A key without limits does not have it.
