@@ -68,7 +68,8 @@ def check_loaded(loaded: LoadedAccount, profile: Profile, time_zone: str) -> Val
     if not loaded.is_object or len(loaded.errors) > MAX_ERRORS:
         return account
     faulty = [error.attr for error in loaded.errors if error.attr]
-    for finding in check_account(loaded.data, profile=profile, today=today_in(time_zone), faulty=faulty):
+    today = today_in(time_zone)
+    for finding in check_account(loaded.data, profile=profile, today=today, faulty=faulty, text=loaded.json):
         found = account.errors if finding.severity is Severity.ERROR else account.warnings
         found.append(finding.error_item())
     if profile is Profile.STRICT:

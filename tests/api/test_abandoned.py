@@ -22,7 +22,7 @@ from migration_service.services.batches import retry
 from migration_service.services.batches.intake import upload
 from migration_service.services.reconciliation import acknowledgements, submitted
 from migration_service.services.reporting import comparison
-from migration_service.services.undo import preview, starting
+from migration_service.services.undo import go_live, preview, starting
 from migration_service.services.waves import plans
 from support.batch_client import BatchClient
 from support.servers import wait_until
@@ -37,6 +37,7 @@ _RUNNING = text("""
 _DOORS = {
     "compare_batches": (comparison, 200),
     "get_changed_accounts": (comparison, 200),
+    "preview_go_live": (go_live, 200),
     "preview_undo": (preview, 200),
     "start_undo": (starting, 202),
     "plan_waves": (plans, 201),
@@ -71,6 +72,7 @@ def slow(request: pytest.FixtureRequest, batches: BatchClient, monkeypatch: pyte
     orders: dict[str, tuple[str, str, dict[str, Any]]] = {
         "compare_batches": ("GET", f"batches/{before}/comparison/{after}/", {}),
         "get_changed_accounts": ("GET", f"batches/{before}/comparison/{after}/accounts/", {}),
+        "preview_go_live": ("POST", "go-lives/preview/", {"json": undo}),
         "preview_undo": ("POST", "undos/preview/", {"json": undo}),
         "start_undo": ("POST", "undos/", {"json": {**undo, "reason": "A test."}}),
         "plan_waves": ("POST", "wave-plans/", {"json": plan}),

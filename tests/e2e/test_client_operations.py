@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from drill.scene import SUPPLIER, TEAM, Scene
 from migration_service_client.command import main
 from migration_service_local.samples import generate_accounts
 from support.batch_client import ndjson
+from support.servers import wait_until
 
 #: Runs the command. Its arguments may not be texts.
 Run = Callable[..., Result]
@@ -121,6 +123,23 @@ def test_an_undo_is_previewed_confirmed_and_followed(run: Run) -> None:
     kept = run("undo", "results", undone["undo_id"], "--outcome", "KEPT", "--format", "csv").stdout
     assert kept.splitlines()[1].startswith('"MCU-0"')
     assert "(undo_state" in run("undo", "cancel", undone["undo_id"], "--yes", expect=2).stderr
+
+
+def test_a_go_live_is_previewed_confirmed_and_shown(run: Run) -> None:
+    start = ("batches", "start", "-", "--supplier", SUPPLIER, "--team", TEAM, "--mode", "import", "--json")
+    id_ = json.loads(run(*start, "--watch", given=_book("MCG-", 2)).stdout)["batch_id"]
+    planned = ("go-live", "start", SUPPLIER, "--batch", id_, "--by", "Ada")
+    sooner, later = (f"{datetime.now(UTC) + timedelta(days=it):%Y-%m-%dT%H:%M:%SZ}" for it in (9, 99))
+    declined = run(*planned, "--at", sooner, given="n\n", expect=1)
+    assert "accounts\t2" in declined.stdout
+    set_ = _json(run(*planned, "--at", later, "--yes", "--json"))
+    assert (set_["state"], set_["decided_by"]) == ("PENDING", "Ada")
+    assert "CANCELLED" in run("go-live", "cancel", set_["go_live_id"]).stdout
+    started = _json(run(*planned, "--yes", "--json"))["go_live_id"]
+    show = ("go-live", "show", started, "--json")
+    wait_until(lambda: _json(run(*show))["state"] == "COMPLETED", "the go-live")
+    assert run("accounts", "imported", SUPPLIER, "--owner", "new").stdout.count("MCG-") == 2
+    assert started in run("go-live", "list", "--supplier", SUPPLIER).stdout
 
 
 def test_waves_are_planned_and_decided(run: Run) -> None:

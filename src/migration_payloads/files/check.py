@@ -25,7 +25,7 @@ from migration_payloads.errors import (
 from migration_payloads.files.ndjson import Line
 from migration_payloads.files.totals import FileTotals, add_up, describe_unreadable
 from migration_payloads.moments import DEFAULT_TIME_ZONE
-from migration_payloads.normal_form import ACCOUNT, digest_line
+from migration_payloads.normal_form import digest_line
 from migration_payloads.profile import Profile
 from migration_payloads.validation import validate_text
 
@@ -128,16 +128,8 @@ class _Checked:
     number: str | None
     errors: list[ErrorItem]
     warnings: list[ErrorItem]
-    #: A hash of the text, or one that is the same for lines that say the same.
+    #: A hash of the text.
     digest: bytes = b""
-
-
-class _Options(NamedTuple):
-    profile: Profile
-    supplier: str | None
-    time_zone: str
-    #: Whether the digest of a line is that of its text.
-    by_text: bool
 
 
 class _Repeated(NamedTuple):
@@ -152,25 +144,25 @@ def check_lines(
     lines: Iterable[Line],
     profile: Profile,
     *,
+    read_again: Callable[[], Iterable[Line]],
     supplier: str | None = None,
     time_zone: str = DEFAULT_TIME_ZONE,
     processes: int | None = None,
-    read_again: Callable[[], Iterable[Line]] | None = None,
 ) -> Iterator[Summary]:
     """Yield the findings of consecutive parts of the lines, for the caller to add up.
 
     If `supplier` is given, every line must name that import supplier. `time_zone` determines today's date.
     The default of `processes` is one per processor.
 
-    Lines of one account are compared by what they say, which takes long. So if `read_again` can return the
-    lines once more, only lines of one account with different texts are compared, at the end.
+    Lines of one account are compared by what they say, which takes long. So only those with different texts
+    are compared, at the end, when `read_again` returns the lines once more.
     """
     seen: dict[bytes, bytes] = {}
     repeated: list[_Repeated] = []
-    options = _Options(profile, supplier, time_zone, by_text=read_again is not None)
-    for checked, totals in _map_blocks(partial(_check_block, options=options), lines, processes):
-        yield _summarise(checked, totals, seen, repeated if read_again else None)
-    if read_again and repeated:
+    check = partial(_check_block, profile=profile, supplier=supplier, time_zone=time_zone)
+    for checked, totals in _map_blocks(check, lines, processes):
+        yield _summarise(checked, totals, seen, repeated)
+    if repeated:
         yield _compare(repeated, read_again(), processes)
 
 
@@ -193,28 +185,25 @@ def _map_blocks(
             yield waiting.popleft().result()
 
 
-def _check_block(lines: list[Line], *, options: _Options) -> tuple[list[_Checked], FileTotals]:
-    checked = [_check(line, options) for line in lines]
+def _check_block(
+    lines: list[Line], *, profile: Profile, supplier: str | None, time_zone: str
+) -> tuple[list[_Checked], FileTotals]:
+    checked = [_check(line, profile, supplier, time_zone) for line in lines]
     return checked, add_up(line.text for line in lines)
 
 
-def _check(line: Line, options: _Options) -> _Checked:
+def _check(line: Line, profile: Profile, supplier: str | None, time_zone: str) -> _Checked:
     if line.text is None:
         return _Checked(line.number, None, LineTooLongError().errors, [])
     try:
-        account = validate_text(line.text, options.profile, options.time_zone)
+        account = validate_text(line.text, profile, time_zone)
     except ParseError as error:
         return _Checked(line.number, None, error.errors, [])
-    supplier = options.supplier
     found = account.data.get("import_supplier", supplier)
     if supplier is not None and found != supplier:
         account.errors += ImportSupplierMismatchError(found=found, expected=supplier).errors
     number = account.data.get("external_account_number")
-    if options.by_text:
-        digest = _hash(line.text)
-    else:
-        digest = digest_line(line.text) if account.errors else ACCOUNT.digest(account.data)
-    return _Checked(line.number, number, account.errors, account.warnings, digest)
+    return _Checked(line.number, number, account.errors, account.warnings, _hash(line.text))
 
 
 def _hash(value: bytes) -> bytes:
@@ -222,25 +211,21 @@ def _hash(value: bytes) -> bytes:
 
 
 def _summarise(
-    block: list[_Checked], totals: FileTotals, seen: dict[bytes, bytes], repeated: list[_Repeated] | None
+    block: list[_Checked], totals: FileTotals, seen: dict[bytes, bytes], repeated: list[_Repeated]
 ) -> Summary:
     """Return the findings of a block.
 
     `seen` has the number of the first line of every account so far, followed by its digest. That line is not
-    among the findings if a later one differs from it. If digests are only those of texts, lines that may
-    differ are added to `repeated`.
+    among the findings if a later one differs from it. Lines that may differ are added to `repeated`.
     """
     summary = Summary(totals=totals)
     for checked in block:
         if checked.number is not None:
             key = _hash(checked.number.encode())
             if key in seen:
-                differs = checked.digest != seen[key][_WIDTH:]
-                if differs and repeated is not None:
+                if checked.digest != seen[key][_WIDTH:]:
                     first_line = int.from_bytes(seen[key][:_WIDTH])
                     repeated.append(_Repeated(first_line, checked.line_number, checked.number))
-                elif differs:
-                    checked.errors += ConflictingLinesError().errors
                 checked.errors += DuplicateLineError().errors
             seen.setdefault(key, checked.line_number.to_bytes(_WIDTH) + checked.digest)
         summary.find(checked)

@@ -2,11 +2,11 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any
 
 from migration_payloads.errors import BatchFileError
@@ -39,28 +39,33 @@ class OpenFile:
 
 
 @contextmanager
-def open_file(file: Path) -> Iterator[OpenFile]:
-    """Open NDJSON, plain or gzip. Raise UnreadableFileError here or while the lines are read."""
+def open_file(file: Path, copy: IO[bytes] | None = None) -> Iterator[OpenFile]:
+    """Open NDJSON, plain or gzip. Raise UnreadableFileError here or while the lines are read.
+
+    What is read is also written to `copy`.
+    """
     try:
         with _open(file) as stream:
             size = os.fstat(stream.fileno()).st_size if file != STANDARD_INPUT and stream.seekable() else None
-            lines = require_ndjson(read_lines(_blocks(stream, file), LIMITS))
+            lines = require_ndjson(read_lines(_blocks(stream, file, copy), LIMITS))
             yield OpenFile(lines, size, stream)
     except BatchFileError as error:
         raise UnreadableFileError(f"{file} cannot be read: {error}") from error
 
 
-def reader_of(file: Path) -> Callable[[], Iterator[Line]] | None:
-    """Return a function that reads the lines of a file once more, or None for a pipe.
-
-    The function raises UnreadableFileError while the lines are read.
-    """
-    return partial(_read, file) if file != STANDARD_INPUT and file.is_file() else None
+def copy_of_pipe(file: Path) -> AbstractContextManager[IO[bytes] | None]:
+    """Return a temporary file for a copy, or None if `file` is no pipe and can be read once more."""
+    return nullcontext() if file != STANDARD_INPUT and file.is_file() else TemporaryFile()
 
 
-def _read(file: Path) -> Iterator[Line]:
-    with open_file(file) as opened:
-        yield from opened.lines
+def read_again(file: Path, copy: IO[bytes] | None) -> Iterator[Line]:
+    """Yield the lines of a file, or of its copy, once more. Raise UnreadableFileError meanwhile."""
+    if copy is None:
+        with open_file(file) as opened:
+            yield from opened.lines
+    else:
+        copy.seek(0)
+        yield from read_lines(read_blocks(copy), LIMITS)
 
 
 def _open(file: Path) -> Any:
@@ -72,9 +77,12 @@ def _open(file: Path) -> Any:
         raise _unreadable(file, error) from error
 
 
-def _blocks(stream: IO[bytes], file: Path) -> Iterator[bytes]:
+def _blocks(stream: IO[bytes], file: Path, copy: IO[bytes] | None) -> Iterator[bytes]:
     try:
-        yield from read_blocks(stream)
+        for block in read_blocks(stream):
+            if copy is not None:
+                copy.write(block)
+            yield block
     except OSError as error:
         raise _unreadable(file, error) from error
 

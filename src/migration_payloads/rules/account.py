@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from datetime import date
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 #: Field names and zero-based indexes, from the account to a value.
 Path: TypeAlias = tuple[str | int, ...]
@@ -11,17 +11,6 @@ Item: TypeAlias = dict[str, Any]
 
 OPEN_TRANSACTIONS = "transactions_in_open_settlement_period"
 HISTORICAL_TRANSACTIONS = "historical_statement_transactions"
-
-
-class PeriodSeries(NamedTuple):
-    """The dated periods of one kind at one meter point."""
-
-    path: Path
-    #: The fields with the (inclusive) start and the (exclusive) end, if the kind has one.
-    start: str
-    end: str | None
-    #: The periods with their indexes in the payload.
-    periods: list[tuple[int, Item]]
 
 
 class CheckedAccount:
@@ -37,14 +26,19 @@ class CheckedAccount:
         "customers",
         "data",
         "faulty",
+        "is_plain",
         "itemised",
         "ledgers",
+        "line_items",
         "meter_points",
+        "meters",
         "payments",
         "period_series",
+        "periods",
         "statements",
         "supply_addresses",
         "supply_charges",
+        "taxed",
         "templates",
         "today",
         "touched",
@@ -52,8 +46,12 @@ class CheckedAccount:
         "unknown_occupier",
     )
 
-    def __init__(self, data: Item, today: date, faulty: Collection[str] = ()) -> None:
+    def __init__(
+        self, data: Item, today: date, faulty: Collection[str] = (), *, is_plain: bool = False
+    ) -> None:
         self.data = data
+        #: Whether its texts are known to have nothing but printable ASCII, and no question mark.
+        self.is_plain = is_plain
         self.today = today
         #: The paths (dot-delimited) at which the schema reported an error.
         self.faulty: frozenset[str] = frozenset(faulty)
@@ -68,7 +66,12 @@ class CheckedAccount:
         self.agreements: list[tuple[Path, Item, Item]] = []
         #: The monthly advances of the agreements.
         self.templates: list[tuple[Path, Item]] = []
-        self.period_series: list[PeriodSeries] = []
+        self.meters: list[tuple[Path, Item]] = []
+        #: The dated periods of each kind at each meter point: the path, the fields with the (inclusive) start
+        #: and the (exclusive) end, if the kind has one, and the periods with their indexes in the payload.
+        self.period_series: list[tuple[Path, str, str | None, list[tuple[int, Item]]]] = []
+        #: The periods of days, of all meter points.
+        self.periods: list[Item] = []
         self._add_meter_points()
         self.ledgers: list[tuple[Path, Item]] = []
         #: The transactions of all ledgers, and the same by type. Those without a type are only in the first
@@ -77,8 +80,10 @@ class CheckedAccount:
         self.charges_and_credits: list[tuple[Path, Item]] = []
         self.payments: list[tuple[Path, Item]] = []
         self.supply_charges: list[tuple[Path, Item]] = []
-        #: Every transaction with line items, whatever its type, and all line items.
+        #: Every transaction with line items, and with tax items, whatever its type, and all line items.
         self.itemised: list[tuple[Path, Item, list[Item]]] = []
+        self.taxed: list[tuple[Path, Item, list[Item]]] = []
+        self.line_items: list[Item] = []
         self._add_ledgers()
 
     def is_faulty(self, *path: str | int) -> bool:
@@ -99,13 +104,15 @@ class CheckedAccount:
                     self.agreements.append((place, agreement, meter_point))
                     if template := agreement.get("monthly_advance_charge_template"):
                         self.templates.append(((*place, "monthly_advance_charge_template"), template))
+                meters = meter_point.get("meters", ())
+                self.meters += [((*path, "meters", k), meter) for k, meter in enumerate(meters)]
                 self._add_period_series(path, meter_point)
 
     def _add_period_series(self, path: Path, meter_point: Item) -> None:
         for kind, end in _KINDS_OF_PERIODS:
             if periods := meter_point.get(kind):
-                series = PeriodSeries((*path, kind), "start_date", end, list(enumerate(periods)))
-                self.period_series.append(series)
+                self.period_series.append(((*path, kind), "start_date", end, [*enumerate(periods)]))
+                self.periods += periods
         if volumes := meter_point.get("estimated_annual_volumes"):
             # Consumption and generation have separate estimates.
             by_direction: dict[str | None, list[tuple[int, Item]]] = {}
@@ -114,16 +121,14 @@ class CheckedAccount:
             for direction, periods in by_direction.items():
                 if direction:
                     kind_path = (*path, "estimated_annual_volumes")
-                    self.period_series.append(PeriodSeries(kind_path, "start_at", "end_at", periods))
+                    self.period_series.append((kind_path, "start_at", "end_at", periods))
 
     def _add_ledgers(self) -> None:
         transactions = self.transactions
         for i, ledger in enumerate(self.data.get("ledgers", ())):
-            path = ("ledgers", i)
-            self.ledgers.append((path, ledger))
+            self.ledgers.append((("ledgers", i), ledger))
             for kind in (HISTORICAL_TRANSACTIONS, OPEN_TRANSACTIONS):
-                for j, transaction in enumerate(ledger.get(kind, ())):
-                    transactions.append(((*path, kind, j), transaction))
+                transactions += [(("ledgers", i, kind, j), it) for j, it in enumerate(ledger.get(kind, ()))]
         by_type: dict[str, list[tuple[Path, Item]]] = {
             "SUPPLY_CHARGE": self.supply_charges,
             "PAYMENT": self.payments,
@@ -137,6 +142,9 @@ class CheckedAccount:
             by_type.get(transaction.get("type", ""), untyped).append(pair)
             if line_items := transaction.get("line_items"):
                 self.itemised.append((pair[0], transaction, line_items))
+                self.line_items += line_items
+            if tax_items := transaction.get("tax_items"):
+                self.taxed.append((pair[0], transaction, tax_items))
 
 
 def _with_paths_above(paths: frozenset[str]) -> frozenset[str]:

@@ -3,15 +3,16 @@
 from collections.abc import Iterator
 from decimal import Decimal
 
-from migration_payloads.rules.account import CheckedAccount, Item, Path
+from migration_payloads.rules.account import CheckedAccount, Item
 from migration_payloads.rules.balances import A_CENT, HALF_A_CENT, ONE, ZERO, half_of_last_digit
 from migration_payloads.rules.line_items import is_proportional, is_vat
 from migration_payloads.rules.rule import Fault, Severity, rule
 
 _FORECASTS = ("forecast_annual_consumption", "forecast_annual_generation")
-_QUANTITIES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("estimated_annual_volumes", ("energy_netted_peak", "energy_netted_off_peak")),
-    ("energy_meter_point_configuration_periods", ("physical_capacity",)),
+_QUANTITIES = (
+    ("estimated_annual_volumes", "energy_netted_peak"),
+    ("estimated_annual_volumes", "energy_netted_off_peak"),
+    ("energy_meter_point_configuration_periods", "physical_capacity"),
 )
 
 
@@ -25,9 +26,7 @@ def rate_is_no_proportion(account: CheckedAccount) -> Iterator[Fault]:
         for i, cost in enumerate(template.get("cost_details", ())):
             if (rate := cost.get("tax_rate")) is not None and not ZERO <= rate <= ONE:
                 yield (*path, "cost_details", i, "tax_rate"), _describe_rate(rate)
-    for path, transaction in account.transactions:
-        if not (tax_items := transaction.get("tax_items")):
-            continue
+    for path, _, tax_items in account.taxed:
         for i, item in enumerate(tax_items):
             rate = item.get("rate")
             if rate is None or ZERO <= rate <= ONE:
@@ -50,7 +49,7 @@ def incorrect_cost_detail_tax_amount(account: CheckedAccount) -> Iterator[Fault]
             except KeyError:
                 continue
             # A rate that is no proportion is a finding of its own.
-            if ZERO <= rate <= ONE and abs(net * rate - tax) > HALF_A_CENT:
+            if abs(net * rate - tax) > HALF_A_CENT and ZERO <= rate <= ONE:
                 yield (
                     (*path, "cost_details", i, "tax_amount"),
                     f"The rate {rate:f} on {net:f} makes {net * rate:f}, not {tax:f}.",
@@ -70,11 +69,11 @@ def advance_amount_mismatch(account: CheckedAccount) -> Iterator[Fault]:
         costs, total = template.get("cost_details"), template.get("total_monthly_advance_amount")
         if not costs or total is None or account.is_touched(*path, "cost_details"):
             continue
-        parts = [_with_tax(cost) for cost in costs]
-        if None in parts:
+        try:
+            made, sent = sum([_with_tax(cost) for cost in costs], ZERO), Decimal(total)
+        except KeyError:
             continue
-        made, sent = sum((it for it in parts if it is not None), ZERO), Decimal(total)
-        off = abs(made - sent) - A_CENT * len(parts)
+        off = abs(made - sent) - A_CENT * len(costs)
         if off > ZERO and off > half_of_last_digit(sent):
             yield (
                 (*path, "total_monthly_advance_amount"),
@@ -82,11 +81,12 @@ def advance_amount_mismatch(account: CheckedAccount) -> Iterator[Fault]:
             )
 
 
-def _with_tax(cost: Item) -> Decimal | None:
-    net, tax, rate = cost.get("net_amount"), cost.get("tax_amount"), cost.get("tax_rate")
-    if tax is None and rate is not None and net is not None and ZERO <= rate <= ONE:
-        tax = net * rate
-    return None if net is None or tax is None else net + tax
+def _with_tax(cost: Item) -> Decimal:
+    """Return a part of an advance with its tax. Raise KeyError if that is not known."""
+    net: Decimal = cost["net_amount"]
+    is_known = "tax_amount" in cost or not ZERO <= cost["tax_rate"] <= ONE
+    tax: Decimal = cost["tax_amount"] if is_known else net * cost["tax_rate"]
+    return net + tax
 
 
 @rule(
@@ -94,15 +94,17 @@ def _with_tax(cost: Item) -> Decimal | None:
 )
 def negative_quantity(account: CheckedAccount) -> Iterator[Fault]:
     """A forecast, an estimated volume or the capacity of a connection is negative."""
-    quantities: list[tuple[Path, Item, tuple[str, ...]]] = [(*pair, _FORECASTS) for pair in account.templates]
+    for path, template in account.templates:
+        for field in _FORECASTS:
+            text = template.get(field, "")
+            if "-" in text and (value := Decimal(text)) < ZERO:
+                yield (*path, field), _describe_sign(field, value)
     for path, meter_point in account.meter_points:
-        for kind, fields in _QUANTITIES:
+        for kind, field in _QUANTITIES:
             for i, period in enumerate(meter_point.get(kind, ())):
-                quantities.append(((*path, kind, i), period, fields))
-    for path, item, fields in quantities:
-        for field in fields:
-            value = item.get(field)
-            if isinstance(value, str):
-                value = Decimal(value) if "-" in value else None
-            if value is not None and value < ZERO:
-                yield (*path, field), f"{field} may not be negative, as {value:f} is: correct it."
+                if (value := period.get(field, ZERO)) < ZERO:
+                    yield (*path, kind, i, field), _describe_sign(field, value)
+
+
+def _describe_sign(field: str, value: Decimal) -> str:
+    return f"{field} may not be negative, as {value:f} is: correct it."

@@ -29,13 +29,10 @@ def signed_amount(transaction: dict[str, Any]) -> Decimal:
 
 def sum_signed_amounts(transactions: Iterable[dict[str, Any]]) -> Decimal | None:
     """Return their total change in euros, or None if one has no amount or no type."""
-    total = ZERO
     try:
-        for transaction in transactions:
-            total += signed_amount(transaction)
+        return sum(map(signed_amount, transactions), ZERO)
     except KeyError:
         return None
-    return total
 
 
 def half_of_last_digit(amount: Decimal) -> Decimal:

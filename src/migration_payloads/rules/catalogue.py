@@ -73,22 +73,32 @@ RULES_VERSION: str = f"{digest_sources(_PACKAGE, _PACKAGE / 'schemas')}-{digest_
 
 
 def check_account(
-    data: dict[str, Any], *, profile: Profile, today: date, faulty: Collection[str] = ()
+    data: dict[str, Any],
+    *,
+    profile: Profile,
+    today: date,
+    faulty: Collection[str] = (),
+    text: bytes | None = None,
 ) -> list[Finding]:
     """Return the findings of all rules in an account, sorted by path, then by code.
 
     `data` is account data as loaded by the schema (section 2.3), even from a refused payload. Any key may be
     missing, and a rule whose values are missing finds nothing. `faulty` has the (dot-delimited) paths at
     which the schema already reported an error. Nothing else is reported there or below. Under the strict
-    profile every finding but a notice is an error. A rule yields at most `MAX_ERRORS` + 1 findings.
+    profile every finding but a notice is an error. A rule yields at most
+    `MAX_ERRORS` + 1 findings. `text` is the data as JSON, if it was written, which shows fast that nothing is
+    wrong with the texts.
     """
-    account = CheckedAccount(data, today, faulty)
+    is_plain = text is not None and text.isascii() and not any(it in text for it in (b"\\", b"?", b"\x7f"))
+    account = CheckedAccount(data, today, faulty, is_plain=is_plain)
     strict = profile is Profile.STRICT
     findings: list[Finding] = []
+    last, most = None, 0
     with localcontext(_EXACT):
         for rule in RULES:
-            most = len(findings) + MAX_ERRORS
             for path, detail in rule.check(account):
+                if rule is not last:  # only now, because most rules find nothing
+                    last, most = rule, len(findings) + MAX_ERRORS
                 findings.append(Finding(path, rule.code, detail, rule.severity.under(strict=strict)))
                 if len(findings) > most:
                     break

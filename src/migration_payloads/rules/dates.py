@@ -12,8 +12,10 @@ FIRST_DAY = date(1900, 1, 2)
 #: The first day that is too late to be meant. Systems write 2999-12-31 or 9999-12-31 for no end, or none.
 NO_DAY = date(2900, 1, 1)
 
+_TIMES = ("start_at", "end_at")
+
 #: What a period says besides its dates, of kinds in which nothing of it is required.
-_SAYS = {
+_SAYS: dict[str | int, tuple[str, ...]] = {
     "energy_meter_point_configuration_periods": (
         "allocation_method",
         "energy_delivery_status",
@@ -48,32 +50,26 @@ def placeholder_date(account: CheckedAccount) -> Iterator[Fault]:
 
 
 def _is_any_placeholder(account: CheckedAccount) -> bool:
-    days = [FIRST_DAY, *_list_days_of_supply(account)]
+    days: set[date | None] = {FIRST_DAY}  # many are the same, and to compare takes longer than to look up
+    add = days.update
+    add([address.get("customer_at_supply_address_from_date") for address in account.supply_addresses])
+    for _, point in account.meter_points:
+        add((point.get("supply_start_date"), point.get("last_billed_to_date")))
+        for volume in point.get("estimated_annual_volumes", ()):
+            add([moment.date() for field in _TIMES if (moment := volume.get(field))])
+    add([meter.get("active_from") for _, meter in account.meters])
+    add([agreement.get("effective_from") for _, agreement, _ in account.agreements])
+    add([agreement.get("agreed_at") for _, agreement, _ in account.agreements])
     for _, ledger in account.ledgers:
-        days += ledger.get("last_settlement_closing_date"), ledger.get("last_settlement_issue_date")
+        add((ledger.get("last_settlement_closing_date"), ledger.get("last_settlement_issue_date")))
     for it in account.statements:
-        days += it.get("bill_period_from_date"), it.get("bill_period_to_date"), it.get("issued_date")
-    days += [transaction.get("transaction_date") for _, transaction in account.transactions]
-    for field in ("start_date", "end_date"):
-        days += [item.get(field) for _, _, line_items in account.itemised for item in line_items]
-    found = list(filter(None, days))
+        add((it.get("bill_period_from_date"), it.get("bill_period_to_date"), it.get("issued_date")))
+    add([transaction.get("transaction_date") for _, transaction in account.transactions])
+    for items in (account.periods, account.line_items):
+        add([item.get("start_date") for item in items])
+        add([item.get("end_date") for item in items])
+    found = [*filter(None, days)]
     return min(found) < FIRST_DAY or max(found) >= NO_DAY
-
-
-def _list_days_of_supply(account: CheckedAccount) -> list[date | None]:
-    days = [address.get("customer_at_supply_address_from_date") for address in account.supply_addresses]
-    for _, meter_point in account.meter_points:
-        days += meter_point.get("supply_start_date"), meter_point.get("last_billed_to_date")
-        days += [meter.get("active_from") for meter in meter_point.get("meters", ())]
-    for _, agreement, _ in account.agreements:
-        days += agreement.get("effective_from"), agreement.get("agreed_at")
-    for _, start, end, periods in account.period_series:
-        for _, period in periods:
-            first, last = period.get(start), period.get(end) if end else None
-            if start == "start_at":  # times, which cannot be compared with days
-                first, last = first and first.date(), last and last.date()
-            days += first, last
-    return days
 
 
 def _dated(account: CheckedAccount) -> Iterator[tuple[Path, Item, tuple[str, ...]]]:
@@ -82,14 +78,14 @@ def _dated(account: CheckedAccount) -> Iterator[tuple[Path, Item, tuple[str, ...
         yield ("supply_addresses", i), address, ("customer_at_supply_address_from_date",)
     for path, meter_point in account.meter_points:
         yield path, meter_point, ("supply_start_date", "last_billed_to_date")
-        for i, meter in enumerate(meter_point.get("meters", ())):
-            yield (*path, "meters", i), meter, ("active_from",)
+    for path, meter in account.meters:
+        yield path, meter, ("active_from",)
     for path, agreement, _ in account.agreements:
         yield path, agreement, ("effective_from", "agreed_at")
-    for series in account.period_series:
-        fields = ("start_at", "end_at") if series.start == "start_at" else ("start_date", "end_date")
-        for i, period in series.periods:
-            yield (*series.path, i), period, fields
+    for path, start, _, periods in account.period_series:
+        fields = _TIMES if start == "start_at" else ("start_date", "end_date")
+        for i, period in periods:
+            yield (*path, i), period, fields
     for path, ledger in account.ledgers:
         yield path, ledger, ("last_settlement_closing_date", "last_settlement_issue_date")
     for i, statement in enumerate(account.statements):
@@ -118,15 +114,15 @@ def describe_placeholder(found: date) -> str:
 @rule(Severity.WARNING, remedy="Send what is valid in the period, or leave the period out.")
 def period_without_content(account: CheckedAccount) -> Iterator[Fault]:
     """A period of a meter point has nothing but its dates, such as an estimated volume without any energy."""
-    for series in account.period_series:
-        names = _SAYS.get(str(series.path[-1]))
+    for series, _, _, periods in account.period_series:
+        names = _SAYS.get(series[-1])
         if names is None:
             continue
-        for i, period in series.periods:
+        for i, period in periods:
             # The first is nearly always there, and to ask for it alone costs less.
             if period.get(names[0]) is not None or any(period.get(name) is not None for name in names):
                 continue
-            path = (*series.path, i)
+            path = (*series, i)
             if not account.is_touched(*path):
                 yield (
                     path,

@@ -43,23 +43,18 @@ def supply_charge_amount_mismatch(account: CheckedAccount) -> Iterator[Fault]:
         amount, line_items = transaction.get("amount"), transaction.get("line_items")
         if amount is None or not line_items:
             continue
-        net = _sum(line_items, "net_amount")
-        tax = _sum(transaction.get("tax_items", []), "amount")
-        if net is None or tax is None or not differ(net + tax, amount):
+        try:
+            net = sum([item["net_amount"] for item in line_items], ZERO)
+            tax = sum([item["amount"] for item in transaction.get("tax_items", ())], ZERO)
+        except KeyError:
+            continue
+        if not differ(net + tax, amount):
             continue
         if not account.is_faulty(*path, "tax_items"):
             yield (
                 (*path, "amount"),
                 f"The line items, {net:f}, and the tax, {tax:f}, make {net + tax:f}, not {amount:f}.",
             )
-
-
-def _sum(items: list[Item], field: str) -> Decimal | None:
-    """Return the sum of a field over all items, or None if one lacks it."""
-    try:
-        return sum([item[field] for item in items], ZERO)
-    except KeyError:
-        return None
 
 
 @rule(Severity.WARNING, remedy="Correct the tax item's amount, rate or value_taxed.")
@@ -76,9 +71,9 @@ def incorrect_tax_item_amount(account: CheckedAccount) -> Iterator[Fault]:
                 value = item["value_taxed"] if "value_taxed" in item else _net_of(line_items, item)
             except KeyError:
                 continue
-            if value is None or not ZERO <= rate <= ONE or not is_proportional(item):
+            if value is None or abs(rate * value - amount) <= HALF_A_CENT:
                 continue
-            if abs(rate * value - amount) > HALF_A_CENT:
+            if ZERO <= rate <= ONE and is_proportional(item):
                 yield (
                     (*path, "tax_items", i, "amount"),
                     f"The rate {rate:f} on {value:f} makes {rate * value:f}, not {amount:f}.",
@@ -123,10 +118,7 @@ def line_item_units_must_be_two_values(account: CheckedAccount) -> Iterator[Faul
 @rule(Severity.ERROR, remedy="Set vat_on to the ref of a line item of the same transaction.")
 def unknown_vat_reference(account: CheckedAccount) -> Iterator[Fault]:
     """A tax item's vat_on is not the ref of a line item of the same transaction."""
-    for path, transaction in account.transactions:
-        tax_items = transaction.get("tax_items")
-        if not tax_items:
-            continue
+    for path, transaction, tax_items in account.taxed:
         named = _values_of_params(tax_items, "vat_on")
         if not named:
             continue

@@ -27,40 +27,37 @@ def meter_point_with_duplicate_meter_ids(account: CheckedAccount) -> Iterator[Fa
 @rule(Severity.ERROR, remedy="Give each register of a meter its own register_id.")
 def meter_with_duplicate_register_ids(account: CheckedAccount) -> Iterator[Fault]:
     """A meter has two registers with the same register_id."""
-    for path, meter_point in account.meter_points:
-        for i, meter in enumerate(meter_point.get("meters", ())):
-            registers = meter.get("registers", ())
-            if len(registers) < 2:
-                continue
-            first: dict[str, int] = {}
-            for j, register in enumerate(registers):
-                register_id = register.get("register_id")
-                if register_id and first.setdefault(register_id, j) != j:
-                    yield (
-                        (*path, "meters", i, "registers", j, "register_id"),
-                        f"The register {shown(register_id)} is already registers.{first[register_id]}: "
-                        "give each its own register_id.",
-                    )
+    for path, meter in account.meters:
+        registers = meter.get("registers", ())
+        if len(registers) < 2:
+            continue
+        first: dict[str, int] = {}
+        for i, register in enumerate(registers):
+            register_id = register.get("register_id")
+            if register_id and first.setdefault(register_id, i) != i:
+                yield (
+                    (*path, "registers", i, "register_id"),
+                    f"The register {shown(register_id)} is already registers.{first[register_id]}: "
+                    "give each its own register_id.",
+                )
 
 
 @rule(Severity.WARNING, remedy="Send the registers of the meter: without one nothing can be read.")
 def meter_without_registers(account: CheckedAccount) -> Iterator[Fault]:
     """A meter has no register."""
-    for path, meter_point in account.meter_points:
-        for i, meter in enumerate(meter_point.get("meters", ())):
-            if not meter.get("registers"):
-                yield (*path, "meters", i, "registers"), "The meter has no register: send what it counts."
+    for path, meter in account.meters:
+        if not meter.get("registers"):
+            yield (*path, "registers"), "The meter has no register: send what it counts."
 
 
 @rule(Severity.WARNING, remedy="Send the number that is on the meter, or leave the field out.")
 def register_number_below_one(account: CheckedAccount) -> Iterator[Fault]:
     """A register multiplies its readings by a number below one, or has no digits."""
-    for path, meter_point in account.meter_points:
-        for i, meter in enumerate(meter_point.get("meters", ())):
-            for j, register in enumerate(meter.get("registers", ())):
-                for field in ("multiplication_factor", "number_of_digits"):
-                    if register.get(field, 1) < 1:
-                        yield (
-                            (*path, "meters", i, "registers", j, field),
-                            f"{field} is at least 1, not {register[field]}.",
-                        )
+    for path, meter in account.meters:
+        for i, register in enumerate(meter.get("registers", ())):
+            for field in ("multiplication_factor", "number_of_digits"):
+                if register.get(field, 1) < 1:
+                    yield (
+                        (*path, "registers", i, field),
+                        f"{field} is at least 1, not {register[field]}.",
+                    )

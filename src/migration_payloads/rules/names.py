@@ -24,7 +24,7 @@ def invisible_characters(account: CheckedAccount) -> Iterator[Fault]:
 
     In an e-mail address or a telephone number, spaces other than the usual one count.
     """
-    for item, path, fields in _texts(account):
+    for item, path, fields in () if account.is_plain else _texts(account):
         for field in fields:
             text = item.get(field, "")
             if text.isascii() and text.isprintable():
@@ -33,7 +33,7 @@ def invisible_characters(account: CheckedAccount) -> Iterator[Fault]:
             if (character := find_invisible(text)) and mend_encoding(text) == text:
                 yield (*path, field), f"This has {character}, which cannot be seen: remove it."
     for i, customer in enumerate(account.customers):
-        for field in _OF_CONTACT:
+        for field in () if account.is_plain else _OF_CONTACT:
             if character := find_hidden(customer.get(field, "")):
                 yield (
                     ("customers", i, field),
@@ -49,6 +49,8 @@ def wrong_encoding(account: CheckedAccount) -> Iterator[Fault]:
 
     An e-mail address, the texts of a transaction and the path of a document count.
     """
+    if account.is_plain:
+        return
     for item, path, fields in _texts(account):
         for field in fields:
             text = item.get(field, "")
@@ -57,8 +59,7 @@ def wrong_encoding(account: CheckedAccount) -> Iterator[Fault]:
             elif "?" in text and _LOST_LETTER.search(text):
                 yield (*path, field), _LOST
     for path, item, field in _other_texts(account):
-        text = item.get(field)
-        if text and (fault := find_wrong_encoding(text)):
+        if fault := find_wrong_encoding(item.get(field, "")):
             yield (*path, field), fault
 
 

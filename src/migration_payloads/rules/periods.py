@@ -18,14 +18,14 @@ from migration_payloads.schemas.messages import shown
 @rule(Severity.ERROR, remedy="Correct one of the two dates: the end comes after the start.")
 def start_date_later_than_end_date(account: CheckedAccount) -> Iterator[Fault]:
     """A period ends before it starts, or a dated period of a meter point ends when it starts."""
-    for series in account.period_series:
-        if not (end_field := series.end):
+    for path, start_field, end_field, periods in account.period_series:
+        if not end_field:
             continue
-        for i, period in series.periods:
-            start, end = period.get(series.start), period.get(end_field)
+        for i, period in periods:
+            start, end = period.get(start_field), period.get(end_field)
             if start and end and start >= end:
                 yield (
-                    (*series.path, i, end_field),
+                    (*path, i, end_field),
                     f"The period ends on {end.isoformat()}, not after its start, {start.isoformat()}.",
                 )
     yield from _find_reversed_line_items(account)
@@ -39,12 +39,12 @@ def start_date_later_than_end_date(account: CheckedAccount) -> Iterator[Fault]:
 
 
 def _find_reversed_line_items(account: CheckedAccount) -> Iterator[Fault]:
+    try:  # there is nearly always no finding, and this is faster than a loop
+        if True not in [item["start_date"] > item["end_date"] for item in account.line_items]:
+            return
+    except KeyError:
+        pass
     for path, _, line_items in account.itemised:
-        try:  # there is nearly always no finding, and this is faster than a loop
-            if True not in [item["start_date"] > item["end_date"] for item in line_items]:
-                continue
-        except KeyError:
-            pass
         for i, item in enumerate(line_items):
             start, end = item.get("start_date"), item.get("end_date")
             if start and end and start > end:
@@ -57,36 +57,35 @@ def _find_reversed_line_items(account: CheckedAccount) -> Iterator[Fault]:
 @rule(Severity.ERROR, remedy="Send one period for each start date, the one that is valid.")
 def duplicate_period_start(account: CheckedAccount) -> Iterator[Fault]:
     """Two periods of one kind start at the same time. Estimated volumes are compared within a direction."""
-    for series in account.period_series:
-        if len(series.periods) < 2:
+    for path, start_field, _, periods in account.period_series:
+        if len(periods) < 2:
             continue
         first: dict[date, int] = {}
-        for i, period in series.periods:
-            start = period.get(series.start)
+        for i, period in periods:
+            start = period.get(start_field)
             if start and first.setdefault(start, i) != i:
                 yield (
-                    (*series.path, i, series.start),
-                    f"The period starts on {start.isoformat()}, as {series.path[-1]}.{first[start]} does.",
+                    (*path, i, start_field),
+                    f"The period starts on {start.isoformat()}, as {path[-1]}.{first[start]} does.",
                 )
 
 
 @rule(Severity.WARNING, remedy="End each period when the next one starts.")
 def gaps_or_overlaps_in_periods(account: CheckedAccount) -> Iterator[Fault]:
     """The periods of one kind do not follow one another: one ends before or after the next one starts."""
-    for series in account.period_series:
-        start_field, end_field = series.start, series.end
-        if not end_field or len(series.periods) < 2:
+    for path, start_field, end_field, periods in account.period_series:
+        if not end_field or len(periods) < 2:
             continue
-        if not all(start_field in period for _, period in series.periods):
+        if not all(start_field in period for _, period in periods):
             continue
-        ordered = sorted(series.periods, key=lambda pair: pair[1][start_field])
+        ordered = sorted(periods, key=lambda pair: pair[1][start_field])
         for (i, period), (_, following) in pairwise(ordered):
             end, next_start = period.get(end_field), following[start_field]
             if end == next_start or period[start_field] == next_start:
                 continue
             fault = "has no end" if end is None else f"ends on {end.isoformat()}"
             yield (
-                (*series.path, i, end_field),
+                (*path, i, end_field),
                 f"The period {fault}, but the next one starts on {next_start.isoformat()}: "
                 "a period ends when the next one starts.",
             )

@@ -33,8 +33,8 @@ _EMAIL_ADDRESS = (
     r"\A[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*@"
     r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,20}\Z"
 )
-# A quotation mark after a space and before what follows a text.
-_ENDS_WITH_SPACE = re.compile(rb' "[\s,:}\]]')
+# A space after a quotation mark, or before one that ends a text.
+_OUTER_SPACE = re.compile(rb' (?:(?<=" )|"[\s,:}\]])')
 _NUMBER_TEXT = r"\A[+-]?[0-9]{1,12}(?:\.[0-9]{1,10})?\Z"
 _DIGITS = re.compile(r"(?:\+31|0)[0-9]+(?:[- ][0-9]+)*", re.ASCII)
 _DUTCH: Any = PhoneMetadata.metadata_for_region("NL", None)
@@ -54,7 +54,6 @@ def compile_text(schema: Schema) -> Callable[[bytes], tuple[dict[str, Any], byte
     for kind in (plain, of_plain_texts):
         msgspec.json.Decoder(kind, dec_hook=compiled.read)
     given = compiled.defaults_of(schema)
-    added = {name: encode_json({name: value}).count(b'"') for name, value in given.items()}
 
     def accept(text: bytes) -> tuple[dict[str, Any], bytes] | None:
         if has_too_many_values(text):
@@ -63,16 +62,19 @@ def compile_text(schema: Schema) -> Callable[[bytes], tuple[dict[str, Any], byte
         try:
             kind = of_plain_texts if _has_plain_texts(text) else plain
             data: dict[str, Any] = msgspec.json.decode(text, type=kind, dec_hook=partial(_read, words))
-            quotes = text.count(b'"') - 2 * len(words)
-            for name in given.keys() - data.keys():
-                data[name] = given[name]
-                quotes += added[name]
             written = encode_json(data)
         except (msgspec.MsgspecError, ValidationError, UnicodeError, RecursionError, ArithmeticError):
             return None
-        if written.count(b'"') != quotes or b"\\u0022" in text or not is_surely_shallow(text):
+        if written != text and (
+            written.count(b'"') != text.count(b'"') - 2 * len(words) or (b"\\" in text and b"\\u0022" in text)
+        ):
             return None
-        return None if any(it.search(written) for it in _UNUSUAL_NUMBERS) else (data, written)
+        if not is_surely_shallow(text) or any(it.search(written) for it in _UNUSUAL_NUMBERS):
+            return None
+        if absent := {name: default for name, default in given.items() if name not in data}:
+            data |= absent
+            written = written[:-1] + b"," + encode_json(absent)[1:]
+        return data, written
 
     return accept
 
@@ -85,9 +87,9 @@ def _read(words: list[str], kind: Any, value: Any) -> Any:
 
 def _has_plain_texts(text: bytes) -> bool:
     """Return True if texts in a JSON text have only printable ASCII, and none begins or ends with a space."""
-    if not text.isascii() or any(it in text for it in (b"\\", b'" ', b"\x7f")):
+    if not text.isascii() or b"\\" in text or b"\x7f" in text:
         return False
-    return b' "' not in text or not _ENDS_WITH_SPACE.search(text)
+    return not _OUTER_SPACE.search(text)
 
 
 def _type_of_plain(field: Any) -> Any:
@@ -130,7 +132,7 @@ def is_surely_phone_number(text: str) -> bool:
 def _read_free_object(field: fields.FreeObject, value: Any) -> Any:
     if _has_fraction(value):
         raise ValidationError("msgspec has read a number as a float, which is not exact.")
-    return field.deserialize(value)
+    return field._deserialize(value, None, None)
 
 
 def _has_fraction(value: Any) -> bool:

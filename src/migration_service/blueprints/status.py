@@ -2,6 +2,7 @@
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -20,17 +21,27 @@ from migration_service.blueprints.requests.streaming import stream_array
 from migration_service.db.sql import autocommit
 from migration_service.schemas.account_history import AccountHistorySchema
 from migration_service.schemas.attempts import FailedImportSchema
-from migration_service.schemas.requests import AccountStatusSchema, ListArgumentsSchema, ListedImportSchema
+from migration_service.schemas.requests import (
+    AccountStatusSchema,
+    ListArgumentsSchema,
+    ListedImportSchema,
+    OwnerListArgumentsSchema,
+)
 from migration_service.services.access.callers import Caller
+from migration_service.services.accounts.ownership import read_imports_of_owner
 from migration_service.services.imports.status import ImportsPage, ListKind, get_status, read_imports
 from migration_service.services.reporting.account_history import read_account_history
 from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.states import Owner
 
 #: The number of entries in one piece of a streamed list.
 PIECE = 5_000
 LARGEST_PAGE = 100_000
 #: The bytes of a cursor by which one that was made up is recognized.
 _CHECK_BYTES = 6
+
+#: Reads a page after an account number.
+_Read = Callable[..., ImportsPage]
 
 blueprint = make_blueprint(
     "status", "", "The progress of the migration of an account and of a supplier's book."
@@ -65,6 +76,9 @@ _ACCOUNT_EXAMPLE = {
         "operations_team_name": "Migration team",
         "account_created_at": "2026-03-01T10:15:00Z",
         "erased_at": None,
+        "owner": "old",
+        "live_at": None,
+        "live_by": None,
     },
     "added": {
         "notes": [{"body": "Prefers to be called after six.", "added_at": "2026-03-02T09:00:00Z"}],
@@ -155,11 +169,12 @@ def list_pending_account_imports(arguments: dict[str, Any], import_supplier_code
 @blueprint.get("/imported-account-import-processes/<import_supplier_code>/")
 @blueprint.response(200, ListedImportSchema(many=True), example=[_CREATED_EXAMPLE], headers=refer("Link"))
 @answers_errors(blueprint, errors.RequestFailedValidationError, errors.ImportSupplierNotFoundError)
-@query_arguments(blueprint, ListArgumentsSchema())
+@query_arguments(blueprint, OwnerListArgumentsSchema())
 def list_imported_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """List the account imports whose account has been created
 
-    The whole array, streamed. With `limit`: one page of it, and a Link header (rel="next") to the next page.
+    With `owner`: only accounts that the old system, or the platform, owns. The whole array, streamed. With
+    `limit`: one page of it, and a Link header (rel="next") to the next page.
     """
     return _list(ListKind.IMPORTED, import_supplier_code, arguments)
 
@@ -179,11 +194,14 @@ def list_failed_account_imports(arguments: dict[str, Any], import_supplier_code:
 
 
 def _list(kind: ListKind, import_supplier_code: str, arguments: dict[str, Any]) -> Response:
+    read: _Read = partial(read_imports, kind=kind)
+    if "owner" in arguments:
+        read = partial(read_imports_of_owner, owner=Owner(arguments["owner"]))
     is_whole = "limit" not in arguments
     listing = Listing.read({"limit": 1} | arguments, _read_cursor, largest=LARGEST_PAGE)
     if is_whole:
-        return _stream(kind, import_supplier_code, listing.after or "")
-    return _page(kind, import_supplier_code, listing.after or "", listing.limit)
+        return _stream(read, import_supplier_code, listing.after or "")
+    return _page(read, import_supplier_code, listing.after or "", listing.limit)
 
 
 def _write_cursor(number: str) -> str:
@@ -201,9 +219,9 @@ def _read_cursor(cursor: str) -> str:
     return number
 
 
-def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
+def _stream(read_page: _Read, import_supplier_code: str, after: str) -> Response:
     """Stream the whole list in pieces. No connection is held while the client reads a piece."""
-    read = _reader(kind, import_supplier_code, PIECE)
+    read = _reader(read_page, import_supplier_code, PIECE)
     first = read(after)
 
     def pages() -> Iterator[str]:
@@ -218,15 +236,15 @@ def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
     return stream_array(pages())
 
 
-def _page(kind: ListKind, import_supplier_code: str, after: str, limit: int) -> Response:
-    page = _reader(kind, import_supplier_code, limit)(after)
+def _page(read_page: _Read, import_supplier_code: str, after: str, limit: int) -> Response:
+    page = _reader(read_page, import_supplier_code, limit)(after)
     response = Response(f"[{page.json}]", mimetype="application/json")
     if page.cursor is not None:
         link_next(response, limit, _write_cursor(page.cursor))
     return response
 
 
-def _reader(kind: ListKind, import_supplier_code: str, limit: int) -> Callable[[str], ImportsPage]:
+def _reader(read_page: _Read, import_supplier_code: str, limit: int) -> Callable[[str], ImportsPage]:
     """Return the function that reads the entries of a supplier after one of them."""
     shared = resources()
     supplier = get_import_supplier(
@@ -235,6 +253,6 @@ def _reader(kind: ListKind, import_supplier_code: str, limit: int) -> Callable[[
 
     def read(after: str) -> ImportsPage:
         with autocommit(shared.Session) as connection:
-            return read_imports(connection, supplier, kind, after=after, limit=limit)
+            return read_page(connection, supplier, after=after, limit=limit)
 
     return read

@@ -9,7 +9,8 @@ from migration_service.cli.deciding import BY
 from migration_service.cli.moments import Moment
 from migration_service.cli.output import count, json_option, show_done
 from migration_service.cli.session import open_sessions, read_settings
-from migration_service.services.undo.go_live import GoLivePreview, preview_live, set_live
+from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.services.undo.go_live import GoLiveOrder, GoLivePreview, preview_go_live, start_go_live
 from migration_service.services.undo.open_work import find_open_work
 
 
@@ -37,7 +38,8 @@ def go_live(
     """
     with open_sessions(read_settings()) as sessions:
         with sessions.begin() as session:
-            found = preview_live(session, supplier, at)
+            known = get_import_supplier(session, supplier, organisation_id=None)
+            found = preview_go_live(session, GoLiveOrder(supplier=known, at=at))
         if yes and found.is_past and not may_be_past:
             at_then = f"{_write(found.live_at)} is in the past"
             raise click.UsageError(f"{at_then}. Add --in-the-past if {supplier!r} did go live then.")
@@ -45,7 +47,8 @@ def go_live(
             _show_open(sessions, supplier)
             click.confirm(f"{_describe(found, is_now=at is None)} Continue?", abort=True, err=True)
         with sessions.begin() as session:
-            live_at = set_live(session, supplier, at, may_be_past=found.is_past, by=by)
+            order = GoLiveOrder(supplier=known, at=at, may_be_past=found.is_past, by=by)
+            live_at = start_go_live(session, order).live_at
     record = {"import_supplier": supplier, "live_at": live_at, "accounts": found.accounts}
     verb = "went" if found.is_past or at is None else "goes"
     show_done(record, as_json, f"Import supplier {supplier!r} {verb} live at {_write(live_at)}.")

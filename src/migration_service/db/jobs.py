@@ -1,4 +1,4 @@
-"""Jobs that workers do in pieces, as undos and comparisons: whose turn is next, and what came of a piece."""
+"""Jobs that workers do in pieces: whose turn is next, and what came of a piece."""
 
 from collections.abc import Sequence
 from enum import Enum, auto
@@ -19,19 +19,20 @@ class Progress(Enum):
     OVER = auto()
 
 
-def take_due(session: Session, table: str) -> Sequence[UUID]:
+def take_due(session: Session, table: str, condition: str = "TRUE") -> Sequence[UUID]:
     """Return the next jobs of a table that nobody does, for the caller to publish a message for each.
 
-    These are the oldest of each organisation, so that one with many does not delay others.
+    These are the oldest of each organisation, so that one with many does not delay others. `condition` is SQL
+    for whether it is time for a job.
     """
-    return session.scalars(text(_TAKE_DUE.format(table=table))).all()
+    return session.scalars(text(_TAKE_DUE.format(table=table, condition=condition))).all()
 
 
 _TAKE_DUE = """
     UPDATE {table} SET dispatched_at = clock_timestamp()
     WHERE id IN (SELECT id FROM {table}
                  WHERE id IN (SELECT DISTINCT ON (organisation_id) id FROM {table}
-                              WHERE finished_at IS NULL ORDER BY organisation_id, id)
+                              WHERE finished_at IS NULL AND {condition} ORDER BY organisation_id, id)
                    AND finished_at IS NULL
                    AND (dispatched_at IS NULL
                         OR abs(extract(epoch FROM clock_timestamp() - dispatched_at)) > 10)

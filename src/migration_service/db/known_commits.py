@@ -25,17 +25,13 @@ PAUSE = 0.1
 
 #: The endpoint in the rows that are marks.
 MARK = "commit"
-#: Whether the transaction has written something. One that has only read leaves no mark: it could not on a
-#: server that only reads.
-_HAS_WRITTEN = b"SELECT pg_current_xact_id_if_assigned() IS NOT NULL"
-_INSERT = """
-    INSERT INTO idempotency_key (organisation_id, endpoint, key, request_sha256, claim_id, leased_until)
-    VALUES (0, 'commit', '{mark}', '', '{claim}', now())"""
 # Sent together, so that the mark takes no round trip of its own.
-_MARK_AND_COMMIT = f"{_INSERT}; COMMIT"
+_MARK_AND_COMMIT = "SELECT leave_mark('{mark}'); COMMIT"
 # While the transaction is still being committed, this waits for it. If it was not, it never will be, because
 # its key is taken. The row of the question has another claim.
-_ASK = f"{_INSERT} ON CONFLICT DO NOTHING"
+_ASK = """
+    INSERT INTO idempotency_key (organisation_id, endpoint, key, request_sha256, claim_id, leased_until)
+    VALUES (0, 'commit', %s, '', %s, now()) ON CONFLICT DO NOTHING"""
 _FIND = "SELECT claim_id FROM idempotency_key WHERE organisation_id = 0 AND endpoint = %s AND key = %s"
 _NOBODY = UUID(int=0)
 
@@ -66,13 +62,14 @@ class KnownCommit(psycopg.Connection[Any]):
         Raise OperationalError if the transaction had no effect, and ServiceUnavailableError if nothing
         answers for HOLD_SECONDS, so that this is unknown.
         """
-        if self.pgconn.transaction_status != TransactionStatus.INTRANS or not self._has_written():
+        if self.pgconn.transaction_status != TransactionStatus.INTRANS:
             super().commit()
             return
         mark = str(uuid4())
+        has_written = True
         self.is_committing = True
         try:
-            self.execute(_MARK_AND_COMMIT.format(mark=mark, claim=mark).encode(), prepare=False)
+            [[has_written]] = self.execute(_MARK_AND_COMMIT.format(mark=mark).encode(), prepare=False)
         except psycopg.OperationalError as error:
             # Otherwise it is an answer, or there is none in the time that a command allows.
             is_lost = self.closed or (error.sqlstate or "")[:3] in ("57P", "08P")
@@ -81,11 +78,7 @@ class KnownCommit(psycopg.Connection[Any]):
             self.close()
         finally:
             self.is_committing = False
-        add_effects(1)
-
-    def _has_written(self) -> bool:
-        # Not a cursor, which would take longer than the round trip. If it fails, so does the commit.
-        return self.pgconn.exec_(_HAS_WRITTEN).get_value(0, 0) == b"t"
+        add_effects(int(has_written))
 
     def _has_committed(self, mark: str) -> bool:
         until = time.monotonic() + HOLD_SECONDS
@@ -93,7 +86,7 @@ class KnownCommit(psycopg.Connection[Any]):
             try:
                 with self.reconnect() as connection:
                     connection.autocommit = True
-                    connection.execute(_ASK.format(mark=mark, claim=_NOBODY).encode(), prepare=False)
+                    connection.execute(_ASK, [mark, _NOBODY])
                     found = connection.execute(_FIND, [MARK, mark]).fetchone()
                     return found is not None and str(found[0]) == mark
             except (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction):

@@ -1,7 +1,7 @@
 """Errors about undoing imports, and about go-live."""
 
-from migration_payloads.errors import InvalidError, LineError
-from migration_service.errors.base import NotFoundError, OperatorError
+from migration_payloads.errors import InvalidError
+from migration_service.errors.base import NotFoundError
 
 
 class UndoNotFoundError(NotFoundError):
@@ -29,14 +29,6 @@ class NothingToUndoError(InvalidError):
     remedy = "Check the id of the batch, or the numbers. An account that was undone is pending."
 
 
-class NothingToReplaceError(InvalidError):
-    """None of the accounts has a newer version that could replace it, or waits to be created."""
-
-    code = "nothing_to_replace"
-    default_detail = "No newer version of these accounts was sent that could replace them."
-    remedy = "Preview the replacement, which says what is known of the accounts. Send their newer versions."
-
-
 class AccountInUndoError(InvalidError):
     """The account is in another undo that has not ended."""
 
@@ -53,24 +45,17 @@ class ImportSupplierLiveError(InvalidError):
     remedy = "Correct the account on the platform."
 
 
-class AccountLiveError(LineError):
-    """The account has gone live. It belongs to the platform, and can no longer be undone or replaced."""
-
-    code = "account_live"
-    default_detail = "The account has gone live. It can no longer be undone or replaced."
-    remedy = "Correct the account on the platform."
-
-
-class GoLivePastError(OperatorError):
+class GoLivePastError(InvalidError):
     """The moment of the go-live is in the past, and that was not confirmed."""
 
     code = "go_live_in_past"
     default_detail = "The moment of the go-live is in the past."
     detail_with_found = "The moment of the go-live, {found}, is in the past."
-    remedy = "Check the date. If the supplier did go live then, confirm that it is in the past."
+    remedy = "Check the date. If the supplier did go live then, an operator can confirm that."
+    default_attr = "at"
 
 
-class GoLiveFarError(OperatorError):
+class GoLiveFarError(InvalidError):
     """The moment of the go-live is more than five years from now, so it is probably mistyped."""
 
     code = "go_live_too_far"
@@ -78,3 +63,28 @@ class GoLiveFarError(OperatorError):
     detail_with_found = "The moment of the go-live, {found}, is more than five years from now."
     remedy = "Check the year. A date that is not known yet can be set later."
     default_attr = "at"
+
+
+class GoLiveNotFoundError(NotFoundError):
+    """The go-live does not exist, or belongs to another organisation."""
+
+    code = "go_live_not_found"
+    default_detail = "The go-live does not exist, or belongs to another organisation."
+    detail_with_found = "Go-live {found} does not exist, or belongs to another organisation."
+    remedy = "Check the id of the go-live."
+
+
+class GoLiveStateError(InvalidError):
+    """The moment of the go-live has come, or it was cancelled, so that it cannot be cancelled."""
+
+    code = "go_live_state_conflict"
+    default_detail = "The moment of the go-live has come, or it was cancelled. It is not changed any more."
+    remedy = "Check the state of the go-live first."
+
+
+class NothingGoesLiveError(InvalidError):
+    """None of the accounts exists and has yet to go live."""
+
+    code = "nothing_goes_live"
+    default_detail = "No account exists that has yet to go live: none was created, or all have gone live."
+    remedy = "Check the id of the batch, or the numbers, and who owns the accounts."

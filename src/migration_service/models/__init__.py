@@ -53,7 +53,7 @@ from migration_service.models.supply import (
     Register,
     SupplyAddress,
 )
-from migration_service.models.undo import RetiredAccountNumber, Undo, UndoLine
+from migration_service.models.undo import GoLive, RetiredAccountNumber, Undo, UndoLine
 from migration_service.models.wave import Wave, WavePlan
 from migration_service.models.webhook import WebhookAttempt, WebhookDelivery, WebhookEndpoint, WebhookSecret
 
@@ -85,6 +85,7 @@ __all__ = [
     "EventConsumer",
     "EventHistory",
     "FigureDifference",
+    "GoLive",
     "GridOperatorEffectivePeriod",
     "IdempotencyKey",
     "ImportSupplier",

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from migration_service.db.base import Base, literals
 from migration_service.models.batch import Batch
 from migration_service.models.operation import ApiKey, ImportSupplier, Organisation
-from migration_service.states import UndoOutcome, UndoState
+from migration_service.states import GoLiveState, UndoOutcome, UndoState
 
 
 class Undo(Base):
@@ -75,6 +75,40 @@ class UndoLine(Base):
     tries: Mapped[int] = mapped_column(SmallInteger, server_default="0")
     tried_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
+
+
+class GoLive(Base):
+    """A decision that accounts of one supplier go live: all, those of a batch, or named ones."""
+
+    __tablename__ = "go_live"
+    __table_args__ = (
+        CheckConstraint(f"state IN ({literals(GoLiveState)})", name="state"),
+        Index("ix_go_live_open", "live_at", postgresql_where=text("finished_at IS NULL")),
+    )
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id))
+    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id), index=True)
+    #: The batch whose accounts go live, or None if they were named, or if all do.
+    batch_id: Mapped[UUID | None] = mapped_column(ForeignKey(Batch.id), index=True)
+    external_account_numbers: Mapped[list[str] | None] = mapped_column(ARRAY(Text))
+    #: The moment that was decided. Workers mark the accounts once it has come.
+    live_at: Mapped[datetime]
+    #: The person or API key that decided.
+    decided_by: Mapped[str | None]
+    state: Mapped[str] = mapped_column(server_default=GoLiveState.PENDING)
+    #: The account number up to which all of its accounts are marked, and their number.
+    place: Mapped[str] = mapped_column(server_default="")
+    accounts: Mapped[int] = mapped_column(server_default="0")
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    finished_at: Mapped[datetime | None]
+    #: When a message was last published for it, or a worker last processed it.
+    dispatched_at: Mapped[datetime | None]
+
+    @property
+    def is_of_supplier(self) -> bool:
+        """Return whether all accounts of the supplier go live."""
+        return self.batch_id is None and self.external_account_numbers is None
 
 
 class RetiredAccountNumber(Base):

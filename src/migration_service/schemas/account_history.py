@@ -6,6 +6,7 @@ from migration_payloads.schemas.account import AccountImportSchema
 from migration_payloads.schemas.base import AnswerSchema
 from migration_service.schemas import answers
 from migration_service.schemas.requests import AccountStatusSchema, ErrorObjectSchema, StagedAccountSchema
+from migration_service.states import Owner
 
 _MOMENT = "2026-03-01T22:00:00Z"
 _BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
@@ -60,6 +61,9 @@ class CreatedVersionSchema(AnswerSchema):
     operations_team_name = answers.String("The operations team that it is linked to.", "Migration team")
     account_created_at = answers.Moment("When it was created, in UTC.", _MOMENT)
     erased_at = answers.Moment("When its personal data was erased, in UTC.", None, allow_none=True)
+    owner = answers.String("Who is responsible for it: `new` once it has gone live.", "old", words=Owner)
+    live_at = answers.Moment("When it goes or went live, in UTC.", None, allow_none=True)
+    live_by = answers.String("Who decided that.", None, allow_none=True)
 
 
 class AddedSinceSchema(AnswerSchema):

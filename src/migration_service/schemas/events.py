@@ -37,6 +37,7 @@ class EventType(StrEnum):
 
     ACCOUNT_CREATED = "account.created"
     ACCOUNT_FAILED = "account.failed"
+    ACCOUNT_WENT_LIVE = "account.went_live"
     BATCH_PROGRESSED = "batch.progressed"
     BATCH_ENDED = "batch.ended"
     BATCH_THRESHOLD_REACHED = "batch.error_threshold_reached"
@@ -65,6 +66,14 @@ class AccountFailedSchema(AnswerSchema):
     attempt_id = answers.UUID("The attempt that failed.", _ID)
     code = answers.String("The code of the error.", "account_failed_validation")
     codes = answers.List(answers.String, "The codes in its `errors`.", ["invalid_phone_number"])
+
+
+class AccountWentLiveSchema(AnswerSchema):
+    """The data of `account.went_live`."""
+
+    external_account_number = answers.String(_NUMBER, "100000038")
+    service_account_number = answers.String(_SERVICE_NUMBER, "A-7KX2M9QD")
+    go_live_id = answers.UUID("The go-live that it belongs to.", _ID)
 
 
 class EventLineSchema(AnswerSchema):
@@ -228,6 +237,11 @@ _KINDS = (
         EventType.ACCOUNT_FAILED,
         "An attempt of a single request to create an account has failed. Dry runs have no events.",
         AccountFailedSchema,
+    ),
+    EventKind(
+        EventType.ACCOUNT_WENT_LIVE,
+        "An account has gone live: the platform owns it, and it can no longer be undone.",
+        AccountWentLiveSchema,
     ),
     EventKind(
         EventType.BATCH_PROGRESSED,

@@ -6,7 +6,7 @@ from migration_payloads.schemas import fields
 from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_service.schemas import answers
 from migration_service.schemas.paging import page_cursor
-from migration_service.states import StagingResult
+from migration_service.states import Owner, StagingResult
 
 
 class ProcessRequestSchema(CommandFields):
@@ -41,6 +41,12 @@ class ListArgumentsSchema(Fields):
         parameter={"type": "integer", "minimum": 1, "maximum": 100_000},
     )
     cursor = page_cursor("NCGH5BLqMTAwMDAwMDM4", max_length=1_000)
+
+
+class OwnerListArgumentsSchema(ListArgumentsSchema):
+    """The query string of the list of created accounts."""
+
+    owner = fields.Choice(Owner, "Only accounts of this owner: `new` if they have gone live.", "new")
 
 
 class StagedAccountSchema(AnswerSchema):

@@ -34,7 +34,8 @@ def create_set(task: "Task[[], str]") -> str:
     for it in ended:
         _log(it, f"in a set of {len(ended)}")
     outcomes = ["SUCCEEDED"] * len(ended) + ["set apart, to run alone"] * len(apart.waiting)
-    for it in perform_alone(resources.Session, resources.redis, publish=more):
+    alone = perform_alone(resources.Session, resources.redis, publish=more) if apart.others_may_wait else ()
+    for it in alone:
         notify(resources.redis, resources.slots, {it.attempt.id: it.service_account_number})
         _log(it, "alone")
         outcomes.append(f"alone: {it.error.code if it.error else it.outcome}")

@@ -1,4 +1,4 @@
-"""The tasks that do pieces of undos and comparisons, and the sweep that dispatches these."""
+"""The tasks that do pieces of undos, comparisons and go-lives, and the sweep that dispatches these."""
 
 import time
 from collections.abc import Callable
@@ -12,8 +12,9 @@ from migration_service.db.jobs import Progress, take_due
 from migration_service.log import request_id
 from migration_service.services.reconciliation.comparisons import do_piece
 from migration_service.services.undo.execution import revert_piece
+from migration_service.services.undo.going_live import mark_piece
 from migration_service.tasks.app import MigrationCelery, celery_app
-from migration_service.tasks.names import COMPARE, REVERT_ACCOUNTS
+from migration_service.tasks.names import COMPARE, MARK_LIVE, REVERT_ACCOUNTS
 from migration_service.tasks.publishing import publish
 
 
@@ -23,12 +24,15 @@ class Jobs(NamedTuple):
     table: str
     task: str
     do_piece: Callable[[Session, UUID], Progress]
+    #: SQL for whether it is time for one.
+    is_due: str = "TRUE"
 
 
 UNDOS = Jobs("undo", REVERT_ACCOUNTS, revert_piece)
 COMPARISONS = Jobs("comparison", COMPARE, do_piece)
+GO_LIVES = Jobs("go_live", MARK_LIVE, mark_piece, "live_at <= clock_timestamp()")
 #: Seconds that a worker continues with one job before others have their turn.
-SECONDS = {UNDOS: 5.0, COMPARISONS: 2.0}
+SECONDS = {UNDOS: 5.0, COMPARISONS: 2.0, GO_LIVES: 5.0}
 
 
 @shared_task(name=REVERT_ACCOUNTS)
@@ -41,6 +45,12 @@ def revert_accounts(undo_id: str) -> str:
 def compare(comparison_id: str) -> str:
     """Do pieces of a comparison for some seconds. Flower and the log show the result."""
     return _continue(COMPARISONS, comparison_id)
+
+
+@shared_task(name=MARK_LIVE)
+def mark_live(go_live_id: str) -> str:
+    """Mark accounts of a go-live for some seconds. Flower and the log show the result."""
+    return _continue(GO_LIVES, go_live_id)
 
 
 def _continue(jobs: Jobs, job_id: str) -> str:
@@ -60,7 +70,7 @@ def _continue(jobs: Jobs, job_id: str) -> str:
 
 
 def sweep_jobs() -> None:
-    """Dispatch the undos and comparisons that nobody has done for some seconds."""
+    """Dispatch the undos, comparisons and go-lives that nobody has done for some seconds."""
     app = celery_app()
     for jobs in SECONDS:
         dispatch(app, app.resources.Session, jobs)
@@ -69,7 +79,7 @@ def sweep_jobs() -> None:
 def dispatch(app: MigrationCelery, sessions: sessionmaker[Session], jobs: Jobs) -> None:
     """Publish a message for each job that is due. If that fails, the sweep publishes it."""
     with sessions.begin() as session:
-        due = take_due(session, jobs.table)
+        due = take_due(session, jobs.table, jobs.is_due)
     for job_id in due:
         if not publish(app, jobs.task, str(job_id)):
             return

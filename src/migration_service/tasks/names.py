@@ -15,6 +15,7 @@ RUN_VENDOR_CHUNK = "batches.run_vendor_chunk"
 REVERT_ACCOUNTS = "undos.revert_accounts"
 SEND_DELIVERIES = "deliveries.send"
 COMPARE = "comparisons.compare"
+MARK_LIVE = "go_lives.mark_live"
 
 SWEEP = "maintenance.sweep"
 #: Seconds between two sweeps.

@@ -1,6 +1,7 @@
 """The Authorization header over HTTP, and every route, requested by clients that may not use it."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -17,6 +18,7 @@ from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.resources import WorkerResources
 from migration_service_local.samples import generate_accounts
 from support.factories import Customer, json_of, make_customer
+from support.go_lives import GoLiveClient
 from support.imported_account import ImportedAccount
 from support.supplier_client import API, SupplierClient
 from support.undo_client import UndoClient
@@ -63,6 +65,8 @@ def _of_undo(customer: Customer) -> dict[str, Any]:
     return {"import_supplier": customer.import_supplier, "external_account_numbers": ["1"]}
 
 
+#: A moment that has not come.
+_LATER = f"{datetime.now(UTC) + timedelta(days=9):%Y-%m-%dT%H:%M:%SZ}"
 #: The body in which a route names an import supplier. Other routes name it in their path or in the query
 #: string.
 BODIES = {
@@ -80,6 +84,8 @@ BODIES = {
         "operations_team_name": customer.operations_team,
     },
     "erasure.erase_account": _added(reason="Request 1"),
+    "go_lives.preview_go_live": lambda customer: {"import_supplier": customer.import_supplier},
+    "go_lives.start_go_live": lambda customer: {"import_supplier": customer.import_supplier, "at": _LATER},
     "undo.preview_undo": _of_undo,
     "undo.start_undo": lambda customer: {**_of_undo(customer), "reason": "A test."},
     "waves.plan_waves": lambda customer: {
@@ -154,7 +160,7 @@ def test_every_route_that_is_not_open_refuses_requests_without_a_valid_token(
             assert set(response.json) == {"detail", "code", "errors"}
 
 
-_IDS = {"batch_id", "undo_id", "plan_id", "attempt_id", "session_id", "webhook_id"}
+_IDS = {"batch_id", "go_live_id", "undo_id", "plan_id", "attempt_id", "session_id", "webhook_id"}
 #: Lists of everything that an organisation has, and names that are its own.
 _LISTS = {
     "api_key.get_api_key",
@@ -162,6 +168,7 @@ _LISTS = {
     "events.forget_event_consumer",
     "events.list_event_consumers",
     "events.list_events",
+    "go_lives.list_go_lives",
     "import_suppliers.list_import_suppliers",
     "sessions.list_sessions",
     "undo.list_undos",
@@ -213,6 +220,7 @@ def test_every_route_hides_what_another_organisation_has(
     theirs = {
         "webhook_id": (webhook["webhook_id"], "webhook_not_found"),
         "batch_id": (batch_id, "batch_not_found"),
+        "go_live_id": (GoLiveClient(supplier).start(at=_LATER), "go_live_not_found"),
         "undo_id": (UndoClient(supplier).start(account.number), "undo_not_found"),
         "plan_id": (waves.plan({"rest": True})["plan_id"], "wave_plan_not_found"),
         "attempt_id": (attempt["attempt_id"], "attempt_not_found"),

@@ -6,12 +6,12 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.suppliers import set_customer_emails
-from migration_service.services.undo.go_live import set_live
 from migration_service.tasks.names import REVERT_ACCOUNTS
 from support.audit import audited
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, LogIn, text_of
 from support.messages import noted_messages
+from support.rows import set_live
 from support.undo_client import UndoClient
 
 
@@ -89,7 +89,7 @@ def test_after_the_go_live_no_undo_is_offered_or_promised(
     (account,) = batches.supplier.accounts(1)
     batch = batches.run([account])["batch_id"]
     with batches.supplier.Session.begin() as session:
-        set_live(session, batches.supplier.code, None)
+        set_live(session, batches.supplier.code)
     for page in (
         f"/batches/{batch}/",
         f"/suppliers/{batches.supplier.code}/accounts/{account['external_account_number']}/",

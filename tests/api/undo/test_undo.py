@@ -13,7 +13,6 @@ from migration_service.models import Batch
 from migration_service.services.access.api_keys import KeyLimits, issue_api_key
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.access.scopes import Scope
-from migration_service.services.undo.go_live import set_live
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import MOST_RUNNING, start_undo
 from migration_service.states import BatchState, UndoBlocker
@@ -24,6 +23,7 @@ from support.batch_client import BatchClient
 from support.factories import obtain
 from support.imported_account import ImportedAccount, refusal_of
 from support.messages import noted_messages
+from support.rows import set_live
 from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient
 
@@ -208,7 +208,7 @@ def test_only_an_administrator_overrides_and_only_what_may_be(
 
 def test_nothing_is_undone_after_go_live(account: ImportedAccount, undos: UndoClient) -> None:
     with account.supplier.Session.begin() as session:
-        set_live(session, account.supplier.code, None)
+        set_live(session, account.supplier.code)
     assert refusal_of(undos.post(account.number)) == (400, "import_supplier_live")
     assert undos.preview(account.number)["blockers"][0]["code"] == "import_supplier_live"
 

@@ -1,5 +1,6 @@
 """`migration-client check` validates a file by the rules of the service."""
 
+import gzip
 import json
 from datetime import datetime
 from pathlib import Path
@@ -82,10 +83,19 @@ def test_the_output_for_people_shows_each_fault_and_its_first_line(tmp_path: Pat
     assert "ledgers.0.ledger_code" in row
 
 
-def test_a_sound_book_from_a_pipe_exits_with_0() -> None:
-    book = ndjson(generate_accounts(3, supplier="S"))
-    result = CliRunner().invoke(main, ["check", "-", "--processes", "1"], input=book)
-    assert (result.exit_code, result.output) == (0, "3 lines: 3 without errors, 0 with errors.\n")
+def test_a_pipe_is_checked_as_a_file_is(tmp_path: Path) -> None:
+    accounts = list(generate_accounts(3, supplier="S"))
+    sound = CliRunner().invoke(main, ["check", "-", "--processes", "1"], input=ndjson(accounts))
+    assert (sound.exit_code, sound.output) == (0, "3 lines: 3 without errors, 0 with errors.\n")
+    again = [dict(reversed(accounts[0].items())), accounts[1] | {"billing_address1": "A"}]
+    file = _write(tmp_path, accounts + again)
+    for book in (file.read_bytes(), gzip.compress(file.read_bytes())):
+        piped = CliRunner().invoke(main, ["check", "-", "--json", "--processes", "1"], input=book)
+        assert json.loads(piped.stdout) == json.loads(_check(file, "--json", "--processes", "1").stdout)
+        assert json.loads(piped.stdout)["errors"] == {
+            "duplicate_line_in_batch": 2,
+            "conflicting_lines_in_batch": 1,
+        }
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,7 @@ def test_a_failure_of_the_infrastructure_leaves_the_attempt_in_progress(
     def fall_over(*_: Any) -> Any:
         raise ConnectionError("the database went away")
 
-    monkeypatch.setattr(attempts, "create_accounts", fall_over)
+    monkeypatch.setattr(attempts, "values_of", fall_over)
     with pytest.raises(ConnectionError):
         perform_attempt(worker_resources.Session, begun.attempt_id)
     assert begun.process().state == ImportState.IN_PROGRESS

@@ -91,6 +91,8 @@ def _check_account(supplier: SupplierClient, payload: dict[str, Any], choice: Ch
     assert account_id
     assert account == {
         "erased_at": None,
+        "live_at": None,
+        "live_by": None,
         "account_import_process_id": process["id"],
         "import_supplier_id": supplier.known().id,
         "operations_team_id": choice.team_id,

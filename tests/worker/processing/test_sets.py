@@ -1,14 +1,19 @@
 """Sets of attempts: one message, one statement and one commit for all that wait, and nothing lost by it."""
 
+import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from tempfile import TemporaryFile
 from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
 from sqlalchemy import func, select, text, update
+from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.db.base import new_id
@@ -142,6 +147,36 @@ def test_all_that_wait_are_created_together(
         assert told == created[number].encode()
         assert worker_resources.redis.zscore("migration:slots", str(attempt_id)) is None
     assert tasks.create_set.run() == "nothing to do"
+
+
+def test_one_account_takes_few_round_trips(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    """Each is a sleep and a wake-up. A connection prepares what it has sent five times."""
+    with supplier.app.app_context():
+        web = resources().Session
+    sent = {}
+    for number in supplier.stage_new(7):
+        with trace(web) as sent["web"]:
+            assert supplier.process(number).status_code == 202
+        with trace(worker_resources.Session) as sent["worker"]:
+            assert tasks.create_set.run() == "1 account: 1 SUCCEEDED"
+    # The token, the checks, the start; taking the attempt, the account with its outcome, the commit.
+    assert {who: len(trips) for who, trips in sent.items()} == {"web": 3, "worker": 4}, sent
+
+
+@contextmanager
+def trace(sessions: sessionmaker[Session]) -> Iterator[list[str]]:
+    """Collect what the connection that is used next sends to PostgreSQL, and waits for the answer."""
+    sent: list[str] = []
+    with sessions.kw["bind"].connect() as connection, TemporaryFile("w+") as file:
+        traced = connection.connection.driver_connection.pgconn
+        traced.trace(file.fileno())
+        connection.close()
+        yield sent
+        traced.untrace()
+        file.seek(0)
+        sent += re.findall(r"\tF\t\d+\t(?:Query|Sync)\b.*", file.read())
 
 
 def test_a_set_has_accounts_of_several_suppliers_and_messages_for_the_customers_of_those_that_send_them(

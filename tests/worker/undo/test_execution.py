@@ -29,7 +29,6 @@ from migration_service.services.processing import creation
 from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.services.undo import execution
 from migration_service.services.undo.execution import MAX_TRIES, revert_piece
-from migration_service.services.undo.go_live import set_live
 from migration_service.states import EmailState
 from migration_service.tasks.jobs import SECONDS, UNDOS, sweep_jobs
 from migration_service.tasks.names import REVERT_ACCOUNTS
@@ -38,6 +37,7 @@ from support.batch_client import BatchClient
 from support.factories import json_of
 from support.imported_account import ImportedAccount, refusal_of
 from support.messages import noted_messages
+from support.rows import set_live
 from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient, dump
 
@@ -242,7 +242,7 @@ def _add_instruction(account: ImportedAccount) -> None:
 
 def _go_live(account: ImportedAccount) -> None:
     with account.supplier.Session.begin() as session:
-        set_live(session, account.supplier.code, None)
+        set_live(session, account.supplier.code)
 
 
 def _go_live_early(account: ImportedAccount) -> None:

@@ -24,6 +24,7 @@ from migration_service.models import (
     AccountImportProcess,
     Batch,
     BatchLine,
+    Event,
     PaymentInstruction,
     PaymentVendor,
     SkipMark,
@@ -41,14 +42,16 @@ from migration_service.services.batches.control import resume_batch
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.imports import states
 from migration_service.services.undo.execution import revert_piece
-from migration_service.services.undo.go_live import set_live
+from migration_service.services.undo.go_live import GoLiveOrder, start_go_live
+from migration_service.services.undo.going_live import mark_piece
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import cancel_undo, start_undo
 from migration_service.states import BatchState, ImportState, UndoOutcome
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
-from support.imported_account import ImportedAccount
+from support.go_lives import GoLiveClient
 from support.interleavings import COMMIT, Run, Script, Step, explore
+from support.rows import set_live
 from support.servers import EmbeddedServers
 from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient
@@ -271,11 +274,38 @@ def _going_live(undone: Undone) -> Act:
             assert run.before("undo.commit", "other.commit"), "nothing is reverted after it"
 
     code = undone.supplier.code
-    return [("live", lambda session: set_live(session, code, None)), COMMIT], check
+    return [("live", lambda session: set_live(session, code)), COMMIT], check
+
+
+def _go_live_of(undone: Undone, **values: Any) -> UUID:
+    with undone.supplier.Session.begin() as session:
+        return start_go_live(session, GoLiveOrder(supplier=undone.supplier.known(), **values)).id
+
+
+def _marking(undone: Undone) -> Act:
+    go_live_id = _go_live_of(undone, external_account_numbers=[undone.number])
+
+    def check(run: Run) -> None:
+        client = GoLiveClient(undone.supplier)
+        client.work(str(go_live_id))
+        report, outcome = client.get(str(go_live_id)), undone.outcome()
+        assert report["state"] == "COMPLETED"
+        assert outcome in (("REVERTED", []), ("KEPT", ["account_live"]))
+        is_live = outcome[0] == UndoOutcome.KEPT
+        assert (report["accounts"], client.owned("new")) == (int(is_live), [undone.number] * is_live)
+        with undone.supplier.Session() as session:
+            told = select(func.count()).where(Event.type == "account.went_live")
+            assert session.scalar(told) == int(is_live), "told once, and only of what went live"
+
+    return [("mark", lambda session: mark_piece(session, go_live_id)), COMMIT], check
 
 
 @pytest.mark.parametrize(
-    "make", [_transaction, _confirmation, _process_request, _erasure, _batch_again, _other_undo, _going_live]
+    "make",
+    [
+        *(_transaction, _confirmation, _process_request, _erasure, _batch_again, _other_undo),
+        *(_going_live, _marking),
+    ],
 )
 def test_an_undo_and_another_act(start: Start, make: Callable[[Undone], Act]) -> None:
     def script() -> Script:
@@ -288,155 +318,28 @@ def test_an_undo_and_another_act(start: Start, make: Callable[[Undone], Act]) ->
     assert explore(start().supplier.Session, script, may_raise=True) >= 4
 
 
-@dataclass
-class Renewed:
-    """An account that was created, and a batch with a newer version of it that a worker has claimed."""
+@pytest.mark.parametrize("make", [_transaction, _erasure, _process_request, _batch_again])
+def test_a_go_live_and_another_act(start: Start, make: Callable[[Undone], Act]) -> None:
+    """Marking never waits for ever, and marks what exists: created before its moment, and not undone."""
 
-    undone: Undone
-    chunk: ChunkKey
-    claims: list[UUID]
-
-    @classmethod
-    def begin(cls, undone: Undone) -> "Renewed":
-        newer = undone.payload | {"billing_address1": NEWER}
-        batch_id = UUID(undone.batches.start([newer], replace="differing"))
-        renewed = cls(undone, ChunkKey(batch_id, 1), [new_id()])
-        with undone.supplier.Session.begin() as session:
-            claim_chunk(session, renewed.chunk, renewed.claims)
-        return renewed
-
-    def work(self) -> list[Step]:
-        return [("work", lambda session: work_on_chunk(session, self.chunk, self.claims)), COMMIT]
-
-    def status(self) -> str:
-        with self.undone.supplier.Session() as session:
-            return str(session.get_one(BatchLine, (self.chunk.batch_id, 1)).status)
-
-    def check(self, run: Run) -> dict[str, Any] | None:
-        """Check that the account is there at most once, in one version. Return it, or None if it is gone."""
-        unexpected = {name: it for name, it in run.errors.items() if not isinstance(it, ServiceError)}
-        assert not unexpected
-        found = self.undone.accounts()
-        assert bool(found) == (self.undone.state() == ImportState.IMPORTED)
-        if not found:
-            return None
-        account = ImportedAccount(self.undone.supplier, self.undone.number).read()
-        process = self.undone.supplier.process_row(self.undone.number)
-        if process.payload is not None:
-            assert account["billing_address1"] == process.payload["billing_address1"]
-            assert self.undone.supplier.reconcile()["differing"] == 0
-        return account
-
-
-NEWER = "Keizersgracht 1"
-
-
-def _add(renewed: Renewed) -> Act:
-    steps, _ = _transaction(renewed.undone)
-
-    def check(run: Run) -> None:
-        account = renewed.check(run)
-        assert run.results["other.add"] is True, "an account that is replaced is not away meanwhile"
-        assert account is not None
-        assert renewed.status() == "REPLACED"
-        sent = renewed.undone.payload["ledgers"]
-        added = [len(it.get("added_transactions", ())) for it in account["ledgers"]]
-        assert sum(added) == 1
-        balance = sum(it["ledger_balance"] for it in account["ledgers"])
-        assert balance == sum(Decimal(str(it["ledger_balance"])) for it in sent) + 1
-
-    return steps, check
-
-
-def _confirm(renewed: Renewed) -> Act:
-    steps, _ = _confirmation(renewed.undone)
-
-    def check(run: Run) -> None:
-        account = renewed.check(run)
-        assert run.results["other.add"] is True
-        assert account is not None
-        assert (renewed.status(), len(account["added_payment_instructions"])) == ("REPLACED", 1)
-
-    return steps, check
-
-
-def _undo(renewed: Renewed) -> Act:
-    def check(run: Run) -> None:
-        renewed.undone.finish()
-        is_gone = renewed.check(run) is None
-        assert renewed.undone.outcome() == ("REVERTED", [])
-        assert renewed.status() == ("REPLACED" if is_gone else "IMPORTED")
-        assert renewed.undone.service_account_number not in renewed.undone.accounts()
-
-    return renewed.undone.revert(), check
-
-
-def _erase(renewed: Renewed) -> Act:
-    steps, _ = _erasure(renewed.undone)
-
-    def check(run: Run) -> None:
-        account = renewed.check(run)
-        assert account is not None
-        refused = "other.erase" in run.errors
-        process = renewed.undone.supplier.process_row(renewed.undone.number)
-        assert (process.payload is None) == (not refused)
-        assert process.refused_payload is None or refused
-        if not refused:
-            assert "customers" not in account
-            assert account.get("billing_address1") is None
-
-    return steps, check
-
-
-def _live(renewed: Renewed) -> Act:
-    steps, _ = _going_live(renewed.undone)
-
-    def check(run: Run) -> None:
-        account = renewed.check(run)
-        assert account is not None
-        assert renewed.status() in ("REPLACED", "FAILED")
-        assert (account["billing_address1"] == NEWER) == (renewed.status() == "REPLACED")
-        if run.before("other.commit", "replace.work"):
-            assert renewed.status() == "FAILED"
-        if renewed.status() == "REPLACED":
-            assert run.before("replace.commit", "other.commit"), "nothing is replaced after it"
-
-    return steps, check
-
-
-def _process(renewed: Renewed) -> Act:
-    attempt = renewed.undone.supplier.attempt_of(renewed.undone.number)
-
-    def begin(session: Session) -> bool:
-        return states.start(OpenTransaction.of(session), attempt, durable=True)
-
-    def check(run: Run) -> None:
-        assert run.results["other.begin"] is False, "it is never pending in between"
-        assert renewed.check(run) is not None
-        assert renewed.status() == "REPLACED"
-
-    return [("begin", begin), COMMIT], check
-
-
-def _second_replacement(renewed: Renewed) -> Act:
-    second = Renewed.begin(renewed.undone)
-
-    def check(run: Run) -> None:
-        assert renewed.check(run) is not None
-        assert sorted([renewed.status(), second.status()]) == ["ALREADY_IMPORTED", "REPLACED"]
-
-    return second.work(), check
-
-
-@pytest.mark.parametrize("make", [_add, _confirm, _undo, _erase, _live, _process, _second_replacement])
-def test_a_replacement_and_another_act(start: Start, make: Callable[[Renewed], Act]) -> None:
     def script() -> Script:
-        renewed = Renewed.begin(start())
-        steps, check = make(renewed)
-        run = yield {"replace": renewed.work(), "other": steps}
-        check(run)
+        undone = start()
+        if make in (_process_request, _batch_again):
+            undone.finish()
+        steps, _ = make(undone)
+        go_live_id = _go_live_of(undone)
+        run = yield {
+            "live": [("mark", lambda session: mark_piece(session, go_live_id)), COMMIT],
+            "other": steps,
+        }
+        assert not run.errors
+        client = GoLiveClient(undone.supplier)
+        client.work(str(go_live_id))
+        assert client.get(str(go_live_id))["state"] == "COMPLETED"
+        assert client.owned("new") == [undone.number] * bool(undone.accounts())
+        assert client.owned("old") == []
 
-    assert explore(start().supplier.Session, script, may_raise=True) >= 4
+    assert explore(start().supplier.Session, script, may_raise=True) >= 3
 
 
 def test_a_batch_is_resumed_or_undone(batches: BatchClient) -> None:

@@ -118,6 +118,22 @@ class EventCursorInvalid(ServiceError):
     """The cursor was not given by the feed of this organisation."""
 
 
+class GoLiveInPast(ServiceError):
+    """The moment of the go-live is in the past, and that was not confirmed."""
+
+
+class GoLiveNotFound(ServiceError):
+    """The go-live does not exist, or belongs to another organisation."""
+
+
+class GoLiveStateConflict(ServiceError):
+    """The moment of the go-live has come, or it was cancelled, so that it cannot be cancelled."""
+
+
+class GoLiveTooFar(ServiceError):
+    """The moment of the go-live is more than five years from now, so it is probably mistyped."""
+
+
 class HeadersTooLarge(ServiceError):
     """The headers are larger or more numerous than the service accepts."""
 
@@ -182,8 +198,8 @@ class NotFound(ServiceError):
     """The object that a path names does not exist, or belongs to another organisation."""
 
 
-class NothingToReplace(ServiceError):
-    """None of the accounts has a newer version that could replace it, or waits to be created."""
+class NothingGoesLive(ServiceError):
+    """None of the accounts exists and has yet to go live."""
 
 
 class NothingToUndo(ServiceError):

@@ -30,6 +30,17 @@ EVENT_EXAMPLES: dict[str, dict[str, Any]] = {
             "codes": ["invalid_phone_number"],
         },
     },
+    "account.went_live": {
+        "id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",
+        "type": "account.went_live",
+        "created_at": "2026-03-01T10:15:00Z",
+        "import_supplier": "DEMO_SUPPLIER",
+        "data": {
+            "external_account_number": "100000038",
+            "service_account_number": "A-7KX2M9QD",
+            "go_live_id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",
+        },
+    },
     "batch.progressed": {
         "id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",
         "type": "batch.progressed",

@@ -331,6 +331,13 @@ class AccountStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AccountWentLive:
+    external_account_number: str
+    service_account_number: str
+    go_live_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AcknowledgedAnswer:
     acknowledged: int
 
@@ -619,6 +626,9 @@ class CreatedVersion:
     operations_team_name: str
     account_created_at: datetime
     erased_at: "datetime | None"
+    owner: str
+    live_at: "datetime | None"
+    live_by: "str | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -739,19 +749,39 @@ class FoundBlockerAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GoLiveAnswer:
+    import_supplier: str
+    batch_id: "str | None"
+    plan_id: "str | None"
+    wave_number: "int | None"
+    live_at: datetime
+    go_live_id: str
+    state: str
+    decided_by: "str | None"
+    accounts: int
+    created_at: datetime
+    finished_at: "datetime | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoLivePreviewAnswer:
+    import_supplier: str
+    batch_id: "str | None"
+    plan_id: "str | None"
+    wave_number: "int | None"
+    live_at: datetime
+    before: "datetime | None"
+    accounts: int
+    already_live: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ImportSupplierAnswer:
     import_supplier: str
     status: str
     profile: str
     time_zone: str
     counts: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptBackAnswer:
-    code: str
-    accounts: int
-    examples: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -923,16 +953,6 @@ class ReconciliationDiffers:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedeliveredAnswer:
     events: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplacementPreviewAnswer:
-    import_supplier: str
-    accounts: int
-    replaced: int
-    created: int
-    unchanged: int
-    blockers: "tuple[KeptBackAnswer, ...]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1294,6 +1314,7 @@ class WindowAnswer:
 EVENTS: dict[str, type] = {
     "account.created": AccountCreated,
     "account.failed": AccountFailed,
+    "account.went_live": AccountWentLive,
     "batch.progressed": BatchProgressed,
     "batch.ended": BatchEnded,
     "batch.error_threshold_reached": BatchThresholdReached,

@@ -119,14 +119,18 @@ def list_pending_account_imports(
 
 
 def list_imported_account_imports(
-    import_supplier_code: str, *, limit: int | None = None, cursor: str | None = None
+    import_supplier_code: str,
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    owner: str | None = None,
 ) -> Pages[models.ListedImport]:
     """List the account imports whose account has been created."""
     return Pages(
         "list_imported_account_imports",
         *target("GET imported-account-import-processes/{}/", import_supplier_code),
         models.ListedImport,
-        query={"limit": limit, "cursor": cursor},
+        query={"limit": limit, "cursor": cursor, "owner": owner},
     )
 
 
@@ -296,7 +300,6 @@ def start_batch(
     check_previously_added: bool | None = None,
     force_add_to_current_statement: bool | None = None,
     include_older_versions: bool | None = None,
-    replace: str | None = None,
     name: str | None = None,
     file_name: str | None = None,
     profile: str | None = None,
@@ -323,7 +326,6 @@ def start_batch(
             "check_previously_added": check_previously_added,
             "force_add_to_current_statement": force_add_to_current_statement,
             "include_older_versions": include_older_versions,
-            "replace": replace,
             "name": name,
             "file_name": file_name,
             "profile": profile,
@@ -673,56 +675,6 @@ def get_api_key() -> Request[models.ApiKeyAnswer]:
     return Request("get_api_key", *target("GET api-key/"), models.ApiKeyAnswer)
 
 
-def preview_replacement(
-    *,
-    import_supplier: str,
-    external_account_numbers: Sequence[str] | Absent = ABSENT,
-    batch: str | Absent = ABSENT,
-    wave: models.UndoneWave | Json | Absent = ABSENT,
-) -> Request[models.ReplacementPreviewAnswer]:
-    """Preview a replacement."""
-    return Request(
-        "preview_replacement",
-        *target("POST replacements/preview/"),
-        models.ReplacementPreviewAnswer,
-        body=members(
-            import_supplier=import_supplier,
-            external_account_numbers=external_account_numbers,
-            batch=batch,
-            wave=wave,
-        ),
-    )
-
-
-def start_replacement(
-    *,
-    import_supplier: str,
-    reason: str,
-    idempotency_key: str | None = None,
-    external_account_numbers: Sequence[str] | Absent = ABSENT,
-    batch: str | Absent = ABSENT,
-    wave: models.UndoneWave | Json | Absent = ABSENT,
-    by: str | Absent = ABSENT,
-    operations_team_name: str | Absent = ABSENT,
-) -> Request[models.BatchProgressAnswer]:
-    """Start a replacement."""
-    return Request(
-        "start_replacement",
-        *target("POST replacements/"),
-        models.BatchProgressAnswer,
-        headers={"Idempotency-Key": idempotency_key},
-        body=members(
-            import_supplier=import_supplier,
-            external_account_numbers=external_account_numbers,
-            batch=batch,
-            wave=wave,
-            reason=reason,
-            by=by,
-            operations_team_name=operations_team_name,
-        ),
-    )
-
-
 def preview_undo(
     *,
     import_supplier: str,
@@ -804,6 +756,78 @@ def get_undo_results(undo_id: str, *, outcome: str | None = None) -> Lines[model
 def cancel_undo(undo_id: str) -> Request[models.UndoProgressAnswer]:
     """Cancel an undo."""
     return Request("cancel_undo", *target("POST undos/{}/cancel/", undo_id), models.UndoProgressAnswer)
+
+
+def preview_go_live(
+    *,
+    import_supplier: str,
+    external_account_numbers: Sequence[str] | Absent = ABSENT,
+    batch: str | Absent = ABSENT,
+    wave: models.UndoneWave | Json | Absent = ABSENT,
+    at: str | Absent = ABSENT,
+) -> Request[models.GoLivePreviewAnswer]:
+    """Preview a go-live."""
+    return Request(
+        "preview_go_live",
+        *target("POST go-lives/preview/"),
+        models.GoLivePreviewAnswer,
+        body=members(
+            import_supplier=import_supplier,
+            external_account_numbers=external_account_numbers,
+            batch=batch,
+            wave=wave,
+            at=at,
+        ),
+    )
+
+
+def start_go_live(
+    *,
+    import_supplier: str,
+    idempotency_key: str | None = None,
+    external_account_numbers: Sequence[str] | Absent = ABSENT,
+    batch: str | Absent = ABSENT,
+    wave: models.UndoneWave | Json | Absent = ABSENT,
+    at: str | Absent = ABSENT,
+    by: str | Absent = ABSENT,
+) -> Request[models.GoLiveAnswer]:
+    """Let accounts go live."""
+    return Request(
+        "start_go_live",
+        *target("POST go-lives/"),
+        models.GoLiveAnswer,
+        headers={"Idempotency-Key": idempotency_key},
+        body=members(
+            import_supplier=import_supplier,
+            external_account_numbers=external_account_numbers,
+            batch=batch,
+            wave=wave,
+            at=at,
+            by=by,
+        ),
+    )
+
+
+def list_go_lives(
+    *, import_supplier: str | None = None, limit: int | None = None, cursor: str | None = None
+) -> Pages[models.GoLiveAnswer]:
+    """List the organisation's go-lives, newest first."""
+    return Pages(
+        "list_go_lives",
+        *target("GET go-lives/"),
+        models.GoLiveAnswer,
+        query={"import_supplier": import_supplier, "limit": limit, "cursor": cursor},
+    )
+
+
+def get_go_live(go_live_id: str) -> Request[models.GoLiveAnswer]:
+    """Get the progress of a go-live."""
+    return Request("get_go_live", *target("GET go-lives/{}/", go_live_id), models.GoLiveAnswer)
+
+
+def cancel_go_live(go_live_id: str) -> Request[models.GoLiveAnswer]:
+    """Cancel a go-live."""
+    return Request("cancel_go_live", *target("POST go-lives/{}/cancel/", go_live_id), models.GoLiveAnswer)
 
 
 def plan_waves(
@@ -1118,14 +1142,17 @@ class Operations:
     list_sessions = Each(list_sessions)
     end_session = Call(end_session)
     get_api_key = Call(get_api_key)
-    preview_replacement = Call(preview_replacement)
-    start_replacement = Call(start_replacement)
     preview_undo = Call(preview_undo)
     start_undo = Call(start_undo)
     list_undos = Each(list_undos)
     get_undo = Call(get_undo)
     get_undo_results = Each(get_undo_results)
     cancel_undo = Call(cancel_undo)
+    preview_go_live = Call(preview_go_live)
+    start_go_live = Call(start_go_live)
+    list_go_lives = Each(list_go_lives)
+    get_go_live = Call(get_go_live)
+    cancel_go_live = Call(cancel_go_live)
     plan_waves = Call(plan_waves)
     list_plans = Each(list_plans)
     get_plan = Call(get_plan)

@@ -193,6 +193,18 @@ _ACCESS = """
     CREATE INDEX ix_idempotency_key_created_at ON idempotency_key (created_at);
     CREATE INDEX ix_idempotency_key_account ON idempotency_key (import_supplier, external_account_number)
         WHERE external_account_number IS NOT NULL;
+
+    -- Returns whether the transaction has written something. Only then it leaves a mark: on a server that
+    -- only reads, it could not.
+    CREATE FUNCTION leave_mark(mark uuid) RETURNS boolean LANGUAGE plpgsql AS $$
+    BEGIN
+        IF pg_current_xact_id_if_assigned() IS NULL THEN
+            RETURN false;
+        END IF;
+        INSERT INTO idempotency_key (organisation_id, endpoint, key, request_sha256, claim_id, leased_until)
+        VALUES (0, 'commit', mark, '', mark, now());
+        RETURN true;
+    END $$;
 """
 
 
@@ -202,6 +214,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    op.execute("DROP FUNCTION leave_mark")
     op.execute("DROP TABLE idempotency_key, operator_form, operator_session, operator_organisation, operator")
     op.execute("DROP TABLE refresh_token, token_session, api_key")
     op.execute("DROP TABLE alert_email, payment_vendor, import_supplier, operations_team")

@@ -186,6 +186,27 @@ _UNDO = """
     );
     CREATE INDEX ix_undo_line_pending ON undo_line (undo_id, position) WHERE outcome = 'PENDING';
 
+    CREATE TABLE go_live (
+        id uuid CONSTRAINT pk_go_live PRIMARY KEY,
+        organisation_id bigint NOT NULL CONSTRAINT fk_go_live_organisation_id REFERENCES organisation (id),
+        import_supplier_id bigint NOT NULL
+            CONSTRAINT fk_go_live_import_supplier_id REFERENCES import_supplier (id),
+        batch_id uuid CONSTRAINT fk_go_live_batch_id REFERENCES batch (id),
+        external_account_numbers text[],
+        live_at timestamptz NOT NULL,
+        decided_by text,
+        state text NOT NULL DEFAULT 'PENDING'
+            CONSTRAINT ck_go_live_state CHECK (state IN ('PENDING', 'CANCELLED', 'COMPLETED')),
+        place text NOT NULL DEFAULT '',
+        accounts bigint NOT NULL DEFAULT '0',
+        created_at timestamptz NOT NULL DEFAULT now(),
+        finished_at timestamptz,
+        dispatched_at timestamptz
+    );
+    CREATE INDEX ix_go_live_batch_id ON go_live (batch_id);
+    CREATE INDEX ix_go_live_import_supplier_id ON go_live (import_supplier_id);
+    CREATE INDEX ix_go_live_open ON go_live (live_at) WHERE finished_at IS NULL;
+
     CREATE TABLE retired_account_number (
         service_account_number text CONSTRAINT pk_retired_account_number PRIMARY KEY,
         retired_at timestamptz NOT NULL DEFAULT now()
@@ -220,6 +241,6 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.execute("DROP FUNCTION refuse_retired_account_numbers CASCADE")
     op.execute(
-        "DROP TABLE retired_account_number, undo_line, undo, wave, wave_plan, compared_line, "
+        "DROP TABLE retired_account_number, go_live, undo_line, undo, wave, wave_plan, compared_line, "
         "compared_piece, compared_account, figure_difference, old_figure, old_figures, comparison"
     )

@@ -47,6 +47,7 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "later_batch_id": {"description": "The id of the batch to compare it with.", "schema": _ID},
     "attempt_id": {"description": "The id of the attempt, as returned when it was accepted.", "schema": _ID},
     "session_id": {"description": "The id of the session, as listed.", "schema": _ID},
+    "go_live_id": {"description": "The id of the go-live, as returned when it was set.", "schema": _ID},
     "undo_id": {"description": "The id of the undo, as returned when it was started.", "schema": _ID},
     "subject": {
         "description": "The code of an import supplier, or the id of a batch or of a wave plan.",

@@ -27,10 +27,10 @@ class Scope(StrEnum):
     ERASE = "erase"
     #: Listing and ending the sessions of the organisation.
     SESSIONS = "sessions"
-    #: Removing created accounts, until their supplier goes live.
+    #: Removing created accounts, until they go live.
     UNDO = "undo"
-    #: Replacing created accounts by a newer version, until their go-live.
-    REPLACE = "replace"
+    #: Deciding that accounts go live, after which nobody can undo them.
+    GO_LIVE = "go_live"
     #: Setting up webhooks, which are sent every event.
     WEBHOOKS = "webhooks"
     #: Undoing accounts although something blocks them. A key without limits does not have it.

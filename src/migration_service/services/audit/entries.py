@@ -42,8 +42,6 @@ class AuditAction(StrEnum):
     ACCOUNT_READ = "account.read"
     #: A person started a batch, in the console or with a command.
     BATCH_ORDERED = "batch.ordered"
-    #: A batch was started that replaces accounts. The details contain the reason, if there is one.
-    REPLACEMENT_ORDERED = "replacement.ordered"
     BATCH_PAUSED = "batch.paused"
     BATCH_RESUMED = "batch.resumed"
     BATCH_CANCELLED = "batch.cancelled"
@@ -61,6 +59,9 @@ class AuditAction(StrEnum):
     UNDO_CANCELLED = "undo.cancelled"
     #: The accounts of a supplier go live. After that they cannot be undone.
     SUPPLIER_LIVE_SET = "import_supplier.live_set"
+    #: Accounts of a batch, or named ones, go live before their supplier.
+    ACCOUNTS_LIVE_SET = "go_live.set"
+    GO_LIVE_CANCELLED = "go_live.cancelled"
     WAVE_PLAN_CREATED = "wave_plan.created"
     #: The changes in `services.waves.states`, in the same order.
     WAVE_QUEUED = "wave.queued"

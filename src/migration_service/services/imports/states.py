@@ -5,8 +5,10 @@ state that is committed before the account is created. A batch creates accounts 
 locks of their processes, so that they change directly from PENDING to IMPORTED.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
 from uuid import UUID
 
 from migration_payloads.schemas.json import encode_json
@@ -154,7 +156,7 @@ _OUTCOME = "outcome, service_account_number, error_code, error_detail, errors"
 # Without LIMIT, PostgreSQL would plan for ten rows whatever the number of attempts. While the tables are
 # small it would then read all of account_import_process, and keep that plan as they grow.
 _COMPLETE_AND = f"""
-    WITH ended AS MATERIALIZED (
+    WITH {{before}} ended AS MATERIALIZED (
         SELECT * FROM jsonb_populate_recordset(NULL::attempt, %(ended)s::jsonb) LIMIT %(count)s
     ), settled AS (
         UPDATE account_import_process AS process
@@ -179,23 +181,34 @@ _COMPLETE_AND = f"""
     {{tell}})
     SELECT (SELECT count(*) FROM settled) AS settled, (SELECT count(*) FROM recorded) AS recorded
 """
-_COMPLETE = _COMPLETE_AND.format(tell="")
-_COMPLETE_AND_TELL = _COMPLETE_AND.format(tell=_TELL)
 
 
-def complete(transaction: OpenTransaction, ended: Sequence[EndedAttempt], *, started: bool) -> None:
+@cache
+def _complete(before: str, *, tells: bool) -> str:
+    return _COMPLETE_AND.format(before=before and f"{before},", tell=_TELL if tells else "")
+
+
+def complete(
+    transaction: OpenTransaction,
+    ended: Sequence[EndedAttempt],
+    *,
+    started: bool,
+    before: str = "",
+    values: Mapping[str, object] = MappingProxyType({}),
+) -> None:
     """Record the outcomes of attempts, and change the states of their processes (IMPORT, RETURN).
 
     `started` means that `start` made the processes IN_PROGRESS for these attempts, as for requests, and that
     each account has an event. Otherwise they are PENDING, as in a batch: the attempts are only recorded now,
-    and processes without an account do not change. The caller holds the locks of the processes. Raise
-    StateChangeError if a process is in any other state.
+    and processes without an account do not change. The caller holds the locks of the processes. Common table
+    expressions with their values may come before, to save a round trip. Raise StateChangeError if a process
+    is in any other state.
     """
     if not ended:
         return
     rows = encode_json([_columns(one.attempt) | _outcome(one) for one in ended]).decode()
-    statement = _COMPLETE_AND_TELL if started else _COMPLETE
-    (done,) = transaction.execute(statement, {"ended": rows, "count": len(ended)})
+    statement = _complete(before, tells=started)
+    (done,) = transaction.execute(statement, {"ended": rows, "count": len(ended), **values})
     to_settle = sum(started or one.outcome is Outcome.SUCCEEDED for one in ended)
     if (done.settled, done.recorded) != (to_settle, len(ended)):
         found = f"{done.recorded} were recorded, and {done.settled} of {to_settle} processes changed"

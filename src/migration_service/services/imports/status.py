@@ -124,6 +124,11 @@ def _page(json: str, found: str) -> str:
     return _READ_PAGE.replace("{json}", json).replace("{found}", found)
 
 
+def page_of_imports(found: str) -> str:
+    """Return the statement for a page of the imports that `found` selects from a table named `process`."""
+    return _page(_IMPORT_JSON, found)
+
+
 _PAGES = {
     ListKind.ALL: _page(_IMPORT_JSON, _FIND_IMPORTS),
     ListKind.PENDING: _page(_IMPORT_JSON, f"{_FIND_IMPORTS} AND state <> '{ImportState.IMPORTED}'"),
@@ -160,6 +165,13 @@ def read_imports(
     connection: SqlConnection, supplier: KnownSupplier, kind: ListKind, *, after: str, limit: int
 ) -> ImportsPage:
     """Return the supplier's imports with numbers greater than `after`, in order (4.5 to 4.7)."""
+    return read_page(connection, _PAGES[kind], supplier, after=after, limit=limit)
+
+
+def read_page(
+    connection: SqlConnection, statement: str, supplier: KnownSupplier, *, after: str, limit: int
+) -> ImportsPage:
+    """Return the page of a list that a statement reads."""
     values = {"import_supplier_id": supplier.id, "after": after, "limit": limit}
-    [page] = connection.execute(_PAGES[kind], values)
+    [page] = connection.execute(statement, values)
     return ImportsPage(page.json or "", page.cursor)

@@ -20,7 +20,12 @@ from migration_service.errors import AccountCreationFailedError, DryRunSucceeded
 from migration_service.services.emails.customer_emails import record_customer_emails
 from migration_service.services.imports import states
 from migration_service.services.imports.states import EndedAttempt, RunningAttempt
-from migration_service.services.processing.creation import KEEP_THE_PLAN, create_accounts
+from migration_service.services.processing.creation import (
+    KEEP_THE_PLAN,
+    create_accounts,
+    creation,
+    values_of,
+)
 from migration_service.states import ImportState, Outcome
 
 #: Seconds after which an attempt is given to the workers again if none of them is running it.
@@ -33,12 +38,15 @@ MAX_TRIES = 5
 MOST_IN_SET = 32
 
 
+# Waits for its turn to run alone.
+_ALONE = f"process.state = '{ImportState.IN_PROGRESS}' AND process.dispatched_at IS NULL"
 # The payload is only read if it has not passed the rules and the profile in force.
 _READ = f"""
     SELECT {", ".join(f"attempt.{name}" for name in RunningAttempt.__slots__)},
            CASE WHEN process.rules_version <> %(rules_version)s OR process.profile <> supplier.profile
                 THEN process.payload::text END AS unchecked_payload,
-           supplier.profile, supplier.time_zone, supplier.sends_customer_emails, {KEEP_THE_PLAN}
+           supplier.profile, supplier.time_zone, supplier.sends_customer_emails, {KEEP_THE_PLAN},
+           EXISTS (SELECT FROM account_import_process AS process WHERE {_ALONE}) AS others_run_alone
     FROM account_import_process process
     JOIN attempt ON attempt.id = process.attempt_id AND attempt.account_import_process_id = process.id
     JOIN import_supplier supplier ON supplier.id = process.import_supplier_id
@@ -79,11 +87,12 @@ def create_set(transaction: OpenTransaction, rows: Sequence[Any]) -> list[EndedA
     if not rows:
         return []
     teams = {row.account_import_process_id: row.operations_team_id for row in rows}
-    numbers = create_accounts(transaction, teams)
-    ended = [EndedAttempt(row, Outcome.SUCCEEDED, numbers[row.account_import_process_id]) for row in rows]
-    states.complete(transaction, ended, started=True)
+    values = values_of(teams)
+    created = zip(rows, values["numbers"], strict=True)
+    ended = [EndedAttempt(row, Outcome.SUCCEEDED, number) for row, number in created]
+    states.complete(transaction, ended, started=True, before=creation(), values=values)
     if any(row.sends_customer_emails for row in rows):
-        record_customer_emails(transaction, numbers)
+        record_customer_emails(transaction, teams)
     return ended
 
 
@@ -117,7 +126,6 @@ def out_of_tries() -> AccountCreationFailedError:
 # The sweep finds older ones. The bound skips ended attempts that an old transaction keeps from removal.
 _TOGETHER = f"""process.state = '{ImportState.IN_PROGRESS}' AND NOT process.runs_alone
     AND process.dispatched_at > now() - interval '{1.5 * GIVEN_AGAIN_AFTER} seconds'"""
-_ALONE = f"process.state = '{ImportState.IN_PROGRESS}' AND process.dispatched_at IS NULL"
 # `turn` is the place of an attempt in its organisation, so that one with many does not delay the others.
 _WAITING = """
     WITH waiting AS MATERIALIZED (
@@ -142,7 +150,7 @@ def take_set(transaction: OpenTransaction) -> list[Any]:
     """Lock up to MOST_IN_SET waiting attempts, and return their rows.
 
     Organisations take turns, and the oldest attempts of each come first. Each row has the columns of a
-    RunningAttempt, and `unchecked_payload`, with which it must run alone.
+    RunningAttempt, `unchecked_payload`, with which it must run alone, and `others_run_alone`.
     """
     return transaction.lock(_TAKE_SET, {"rules_version": RULES_VERSION, "most": MOST_IN_SET})
 
@@ -183,6 +191,8 @@ class SetApart:
     waiting: Sequence[UUID] = ()
     #: Attempts that were out of tries, and have failed.
     exhausted: Sequence[EndedAttempt] = ()
+    #: Whether any may wait to run alone, of this set or others.
+    others_may_wait: bool = True
 
 
 # A worker locks the row that it processes, so SKIP LOCKED skips exactly the running ones. Without

@@ -69,7 +69,7 @@ def perform_set(
             ended = []  # the connection may have ended at the commit
         others = list({row.id for row in taken} - {it.attempt.id for it in ended})
         if not others:
-            return ended, SetApart()
+            return ended, SetApart(others_may_wait=not taken or taken[0].others_run_alone)
     with sessions.begin() as session:
         return ended, set_apart(session, others)
 

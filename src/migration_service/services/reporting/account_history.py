@@ -21,6 +21,7 @@ from migration_service.models import (
     Transaction,
 )
 from migration_service.models.part import Part
+from migration_service.services.accounts.ownership import read_owner
 from migration_service.services.accounts.reading import find_account, read_parts
 from migration_service.services.imports import storing
 from migration_service.services.imports.status import reported_status
@@ -88,6 +89,7 @@ def _read_created(session: Session, account: Account) -> dict[str, Any]:
         "service_account_number": account.service_account_number,
         "account_created_at": account.created_at,
         "erased_at": account.erased_at,
+        **read_owner(session, account),
     }
 
 

@@ -1,22 +1,79 @@
-"""Go-live, after which the accounts of a supplier belong to the platform and cannot be undone."""
+"""Go-live, after which accounts belong to the platform and cannot be undone.
 
+A person decides it for a supplier, for a batch or a wave that has ended, or for single accounts, now or at a
+moment that can still be changed until it comes. A supplier goes live at its moment, whatever the number of
+its accounts, and workers mark accounts one by one (`going_live`). `services.accounts.ownership` says who owns
+an account.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from migration_payloads.moments import write_moment
-from migration_service.errors import GoLiveFarError, GoLivePastError, ImportSupplierLiveError
-from migration_service.models import Account, ImportSupplier
+from migration_service.db.base import new_id, one_of
+from migration_service.db.cancelling import allow_minutes
+from migration_service.errors import (
+    BatchStateError,
+    ErrorItem,
+    GoLiveFarError,
+    GoLiveNotFoundError,
+    GoLivePastError,
+    GoLiveStateError,
+    ImportSupplierLiveError,
+    NothingGoesLiveError,
+    RequestFailedValidationError,
+)
+from migration_service.models import Account, Batch, GoLive, ImportSupplier
 from migration_service.origin import current_origin
-from migration_service.services.accounts.ownership import has_gone_live
+from migration_service.services.accounts.ownership import IS_NEW, has_gone_live
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.clock import read_clock
-from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.services.setup.suppliers import KnownSupplier, get_owned, which_are_owned
+from migration_service.services.undo.going_live import (
+    OF_BATCH,
+    OF_NUMBERS,
+    OF_SUPPLIER,
+    find_unmarked,
+    scope_of,
+)
+from migration_service.services.undo.orders import get_batch_of_accounts
+from migration_service.services.waves.reading import find_wave
+from migration_service.services.waves.running import ENDED
+from migration_service.states import GoLiveState
 
 #: A go-live further in the future counts as a mistake.
 _FARTHEST = timedelta(days=5 * 366)
+_COLUMNS = ("batch_id", "state", "live_at", "decided_by", "accounts", "created_at", "finished_at")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoLiveOrder:
+    """The accounts that go live: all of a supplier, those of a batch, or those with these numbers."""
+
+    supplier: KnownSupplier
+    #: The moment, or None for now. Of a supplier, it may be past if somebody has confirmed that.
+    at: datetime | None = None
+    may_be_past: bool = False
+    batch: Batch | None = None
+    external_account_numbers: Sequence[str] | None = None
+    #: The name of the person who decided, if not the actor.
+    by: str | None = None
+
+    @property
+    def is_of_supplier(self) -> bool:
+        """Return whether all accounts of the supplier go live."""
+        return self.batch is None and self.external_account_numbers is None
+
+    def numbers(self) -> list[str] | None:
+        """Return the numbers as a list, without repetitions, or None."""
+        given = self.external_account_numbers
+        return None if given is None else [*dict.fromkeys(given)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,63 +81,231 @@ class GoLivePreview:
     """The effect of a go-live, to show before it is confirmed."""
 
     import_supplier: str
+    batch_id: UUID | None
+    plan_id: UUID | None
+    wave_number: int | None
     live_at: datetime
     is_past: bool
-    #: The future date that it replaces, and the number of existing accounts, which could still be undone.
+    #: The future moment of the supplier or the batch that it replaces.
     before: datetime | None
+    #: The number of existing accounts that could still be undone, and of those that have gone live already.
     accounts: int
+    already_live: int
 
 
-def preview_live(session: Session, code: str, at: datetime | None) -> GoLivePreview:
-    """Return the effect of a go-live at this time, or now if it is None. Nothing is changed."""
-    supplier, now = _find(session, code, at)
-    accounts = select(func.count()).where(Account.import_supplier_id == supplier.id)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoLiveReport:
+    """A go-live and its progress. The names are those of the interface."""
+
+    go_live_id: UUID
+    import_supplier: str
+    batch_id: UUID | None
+    plan_id: UUID | None
+    wave_number: int | None
+    state: str
+    live_at: datetime
+    decided_by: str | None
+    #: The number of accounts that have gone live.
+    accounts: int
+    created_at: datetime
+    finished_at: datetime | None
+
+
+def preview_go_live(session: Session, order: GoLiveOrder) -> GoLivePreview:
+    """Return the effect of a go-live. Nothing is changed. Raise the errors of `start_go_live`."""
+    supplier, now = _check(session, order)
+    wave = find_wave(session, order.batch.id if order.batch else None)
+    counted = _count(session, order, now)
     return GoLivePreview(
-        import_supplier=code,
-        live_at=at or now,
-        is_past=at is not None and at <= now,
-        before=supplier.live_at,
-        accounts=session.scalar(accounts) or 0,
+        import_supplier=supplier.code,
+        batch_id=order.batch.id if order.batch else None,
+        plan_id=wave.plan_id if wave else None,
+        wave_number=wave.number if wave else None,
+        live_at=order.at or now,
+        is_past=order.at is not None and order.at <= now,
+        before=planned.live_at if (planned := _find_planned(session, order)) else None,
+        accounts=counted.old,
+        already_live=counted.new,
     )
 
 
-def set_live(
-    session: Session, code: str, at: datetime | None, *, may_be_past: bool = False, by: str | None = None
-) -> datetime:
-    """Set the go-live of a supplier, by default to now, and return it. A future go-live can still be changed.
+def start_go_live(session: Session, order: GoLiveOrder) -> GoLive:
+    """Store a go-live, and return it for the caller to dispatch it. A planned one of the same is changed.
 
-    Accounts that a worker is reverting are finished first. `by` names the person who decided, if not the
-    actor. Raise GoLivePastError if the time is in the past and that was not confirmed.
+    Accounts that a worker is reverting are finished first. Raise GoLivePastError if the moment is past and
+    that was not confirmed, GoLiveFarError, ImportSupplierLiveError, RequestFailedValidationError with each
+    number without an account, and NothingGoesLiveError.
     """
-    supplier, now = _find(session, code, at, locked=True)
-    if at is not None and at <= now and not may_be_past:
-        raise GoLivePastError(found=write_moment(at))
-    before, supplier.live_at = supplier.live_at, at or now
-    supplier.live_by = by or current_origin().actor
-    details = {
-        "live_at": write_moment(supplier.live_at),
+    supplier, now = _check(session, order, locked=True)
+    if order.at is not None and order.at <= now and not (order.may_be_past and order.is_of_supplier):
+        raise GoLivePastError(found=write_moment(order.at))
+    planned = _find_planned(session, order)
+    it = planned or GoLive(
+        id=new_id(),
+        organisation_id=supplier.organisation_id,
+        import_supplier_id=supplier.id,
+        batch_id=order.batch.id if order.batch else None,
+        external_account_numbers=order.numbers(),
+    )
+    before, it.live_at = it.live_at, order.at or now
+    it.decided_by = order.by or decider()
+    session.add(it)
+    session.flush()
+    session.refresh(it)
+    if not order.is_of_supplier and not find_unmarked(session, it):
+        raise NothingGoesLiveError
+    if order.is_of_supplier:
+        supplier.live_at, supplier.live_by = it.live_at, it.decided_by
+    details: dict[str, object] = {
+        "live_at": write_moment(it.live_at),
         "before": write_moment(before) if before else None,
-        **({"by": by} if by else {}),
+        **({"by": order.by} if order.by else {}),
     }
-    action, owner = AuditAction.SUPPLIER_LIVE_SET, supplier.organisation_id
-    record(session, action, "import_supplier", code, organisation_id=owner, details=details)
-    return supplier.live_at
+    owner = supplier.organisation_id
+    if order.is_of_supplier:
+        action, subject = AuditAction.SUPPLIER_LIVE_SET, ("import_supplier", supplier.code)
+    else:
+        action, subject = AuditAction.ACCOUNTS_LIVE_SET, ("go_live", str(it.id))
+        details |= {
+            "import_supplier": supplier.code,
+            "batch_id": str(it.batch_id) if it.batch_id else None,
+            "accounts": len(it.external_account_numbers or ()) or None,
+        }
+    record(session, action, *subject, organisation_id=owner, details=details)
+    session.flush()
+    return it
 
 
-def _find(
-    session: Session, code: str, at: datetime | None, *, locked: bool = False
-) -> tuple[ImportSupplier, datetime]:
-    """Return the supplier, and the time now.
+def cancel_go_live(session: Session, it: GoLive) -> None:
+    """Cancel a go-live whose moment has not come. Raise GoLiveStateError otherwise."""
+    supplier = session.get_one(
+        ImportSupplier, it.import_supplier_id, populate_existing=True, with_for_update={"key_share": True}
+    )
+    session.refresh(it, with_for_update=True)
+    if it.state != GoLiveState.PENDING or it.live_at <= read_clock(session):
+        raise GoLiveStateError
+    it.state, it.finished_at = GoLiveState.CANCELLED, func.now()
+    if it.is_of_supplier:
+        supplier.live_at = supplier.live_by = None
+    owner, details = it.organisation_id, {"import_supplier": supplier.code}
+    record(session, AuditAction.GO_LIVE_CANCELLED, "go_live", it.id, organisation_id=owner, details=details)
 
-    Raise ImportSupplierLiveError if it has gone live already, and GoLiveFarError if `at` is too far away.
-    """
-    supplier_id = get_import_supplier(session, code, organisation_id=None).id
-    found = select(ImportSupplier).where(ImportSupplier.id == supplier_id)
+
+def get_batch_to_go_live(session: Session, batch_id: str, supplier: KnownSupplier) -> Batch:
+    """Return the batch of accounts. Raise BatchStateError unless it has ended."""
+    batch = get_batch_of_accounts(session, batch_id, supplier)
+    if batch.state not in ENDED:
+        raise BatchStateError(f"The batch is {batch.state}. Its accounts can go live when it has ended.")
+    return batch
+
+
+def get_go_live(session: Session, go_live_id: str, *, organisation_id: int | None) -> GoLive:
+    """Return the organisation's go-live, or any if the organisation is None. Raise GoLiveNotFoundError."""
+    return get_owned(session, GoLive, go_live_id, GoLiveNotFoundError, organisation_id)
+
+
+def report_go_live(session: Session, it: GoLive) -> GoLiveReport:
+    """Return the report of a go-live."""
+    wave = find_wave(session, it.batch_id)
+    return GoLiveReport(
+        go_live_id=it.id,
+        import_supplier=session.get_one(ImportSupplier, it.import_supplier_id).code,
+        plan_id=wave.plan_id if wave else None,
+        wave_number=wave.number if wave else None,
+        **{name: getattr(it, name) for name in _COLUMNS},
+    )
+
+
+def list_go_lives(
+    session: Session,
+    *,
+    organisation_id: int | None,
+    import_supplier: str | None = None,
+    before: UUID | None = None,
+    limit: int = 50,
+) -> list[GoLiveReport]:
+    """Return the go-lives older than `before`, newest first, of the organisation or of all if it is None."""
+    statement = (
+        select(GoLive)
+        .join(ImportSupplier, ImportSupplier.id == GoLive.import_supplier_id)
+        .where(*which_are_owned(GoLive, organisation_id, import_supplier))
+        .order_by(GoLive.id.desc())  # in chronological order
+        .limit(limit)
+    )
+    if before is not None:
+        statement = statement.where(GoLive.id < before)
+    return [report_go_live(session, it) for it in session.scalars(statement)]
+
+
+def decider() -> str | None:
+    """Return who decides by this request: an operator by name, or an API key."""
+    origin = current_origin()
+    return f"API key {origin.actor}" if origin.api_key_id else origin.actor
+
+
+def _check(session: Session, order: GoLiveOrder, *, locked: bool = False) -> tuple[ImportSupplier, datetime]:
+    """Return the supplier, and the time now. Raise an error if the order cannot be carried out."""
+    found = select(ImportSupplier).where(ImportSupplier.id == order.supplier.id)
+    found = found.execution_options(populate_existing=True)
     supplier = session.scalars(found.with_for_update(key_share=True) if locked else found).one()
     now = read_clock(session)
-    if has_gone_live(session, supplier_id) and supplier.live_at:
+    if has_gone_live(session, supplier.id) and supplier.live_at:
         went_at = write_moment(supplier.live_at)
         raise ImportSupplierLiveError(f"Import supplier {supplier.code!r} went live at {went_at}.")
-    if at is not None and at > now + _FARTHEST:
-        raise GoLiveFarError(found=write_moment(at))
+    if order.at is not None and order.at > now + _FARTHEST:
+        raise GoLiveFarError(found=write_moment(order.at))
+    if (numbers := order.numbers()) is not None:
+        existing = select(Account.external_account_number).where(
+            Account.import_supplier_id == supplier.id,
+            one_of(Account.external_account_number.expression, numbers),
+        )
+        known = set(session.scalars(existing))
+        errors = [
+            ErrorItem(
+                NothingGoesLiveError.code,
+                f"Account {number!r} is not imported. Only existing accounts can go live.",
+                f"external_account_numbers.{index}",
+            )
+            for index, number in enumerate(order.external_account_numbers or ())
+            if number not in known
+        ]
+        if errors:
+            raise RequestFailedValidationError(errors[0].detail, errors=errors)
     return supplier, now
+
+
+def _find_planned(session: Session, order: GoLiveOrder) -> GoLive | None:
+    """Return the go-live of the same supplier or batch whose moment has not come, if any."""
+    if order.external_account_numbers is not None:
+        return None
+    planned = select(GoLive).where(
+        GoLive.import_supplier_id == order.supplier.id,
+        GoLive.batch_id.is_not_distinct_from(order.batch and order.batch.id),
+        GoLive.external_account_numbers.is_(None),
+        GoLive.finished_at.is_(None),
+        GoLive.live_at > func.clock_timestamp(),
+    )
+    return session.scalars(planned).first()
+
+
+def _count(session: Session, order: GoLiveOrder, now: datetime) -> Any:
+    """Return how many accounts of an order the old system owns, and how many the platform."""
+    allow_minutes(session)
+    values = {
+        "import_supplier_id": order.supplier.id,
+        "batch_id": order.batch.id if order.batch else None,
+        "numbers": order.numbers(),
+        "after": "",
+        "until": now,
+    }
+    scope = scope_of(order.batch.id if order.batch else None, order.numbers())
+    return session.execute(_COUNT[scope], values).one()
+
+
+_COUNT = {
+    scope: text(f"""
+        SELECT count(*) FILTER (WHERE NOT {IS_NEW}) AS old, count(*) FILTER (WHERE {IS_NEW}) AS new
+        FROM import_supplier AS supplier CROSS JOIN LATERAL (SELECT account.live_at {scope}) AS account
+        WHERE supplier.id = :import_supplier_id""")
+    for scope in (OF_SUPPLIER, OF_BATCH, OF_NUMBERS)
+}

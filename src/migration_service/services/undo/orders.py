@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.errors import (
     BatchNotFoundError,
+    BatchStateError,
     ErrorItem,
     PermissionDeniedError,
     RequestFailedValidationError,
@@ -18,17 +19,13 @@ from migration_service.services.access.operators import OperatorRole
 from migration_service.services.batches.control import get_batch_with_lines
 from migration_service.services.batches.undo_guards import require_batch_at_rest, require_plan_at_rest
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.services.undo.added_data import trace_of
 from migration_service.services.waves.reading import get_plan, get_wave
 from migration_service.states import BatchKind, UndoBlocker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoOrder:
-    """The accounts to revert: those created by a batch, or those with these numbers.
-
-    Of a batch of added data only what it has added is taken back.
-    """
+    """The accounts to revert: those created by a batch, or those with these numbers."""
 
     supplier: KnownSupplier
     batch: Batch | None = None
@@ -44,31 +41,38 @@ class UndoOrder:
             "import_supplier_id": self.supplier.id,
             "batch_id": self.batch and self.batch.id,
             "numbers": list(self.external_account_numbers),
-            **({"trace": trace_of(self.batch)} if self.adds_data else {}),
         }
 
-    @property
-    def adds_data(self) -> bool:
-        """Return whether the batch has added data to accounts."""
-        return self.batch is not None and BatchKind(self.batch.kind).is_added_data
 
-
-def get_batch_to_undo(session: Session, batch_id: str, supplier: KnownSupplier) -> Batch:
-    """Return the batch of the supplier, if it has its lines and is at rest, as its plan."""
+def get_batch_of_accounts(session: Session, batch_id: str, supplier: KnownSupplier) -> Batch:
+    """Return the batch of the supplier, if it is of accounts and has its lines."""
     batch = get_batch_with_lines(session, batch_id, organisation_id=supplier.organisation_id)
     if batch.import_supplier_id != supplier.id:
         raise BatchNotFoundError(found=batch_id)
+    if batch.kind != BatchKind.ACCOUNTS:
+        raise BatchStateError(f"The batch is of kind {batch.kind}. This is only possible if it has accounts.")
+    return batch
+
+
+def get_batch_to_undo(session: Session, batch_id: str, supplier: KnownSupplier) -> Batch:
+    """Return the batch of accounts, if it is at rest, as its plan."""
+    batch = get_batch_of_accounts(session, batch_id, supplier)
     require_batch_at_rest(batch)
     require_plan_at_rest(session, batch)
     return batch
 
 
-def get_wave_to_undo(session: Session, plan_id: str, number: int, supplier: KnownSupplier) -> Batch:
-    """Return the batch of a wave of the supplier, as `get_batch_to_undo` does."""
+def get_batch_of_wave(session: Session, plan_id: str, number: int, supplier: KnownSupplier) -> str:
+    """Return the id of the batch of a wave of the supplier."""
     plan = get_plan(session, plan_id, organisation_id=supplier.organisation_id)
     if plan.import_supplier_id != supplier.id:
         raise WavePlanNotFoundError(found=plan_id)
-    return get_batch_to_undo(session, str(get_wave(session, plan, number).batch_id), supplier)
+    return str(get_wave(session, plan, number).batch_id)
+
+
+def get_wave_to_undo(session: Session, plan_id: str, number: int, supplier: KnownSupplier) -> Batch:
+    """Return the batch of a wave of the supplier, as `get_batch_to_undo` does."""
+    return get_batch_to_undo(session, get_batch_of_wave(session, plan_id, number, supplier), supplier)
 
 
 def require_overrides_allowed(overrides: frozenset[UndoBlocker], role: OperatorRole | None) -> None:

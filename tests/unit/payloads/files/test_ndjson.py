@@ -207,6 +207,7 @@ def _lines(*payloads: Any) -> Iterator[Line]:
 
 def _check(*payloads: Any, processes: int = 1, **options: Any) -> Summary:
     total = Summary()
+    options = {"read_again": lambda: _lines(*payloads)} | options
     for part in check_lines(_lines(*payloads), Profile.LENIENT, processes=processes, **options):
         total.add(part)
     return total
@@ -245,23 +246,17 @@ def test_faults_are_counted_by_line_and_the_first_of_each_are_shown(
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_repeated_lines_are_compared_by_what_they_say(processes: int) -> None:
-    """Whether the lines can be read again makes no difference, and they are not if no text differs."""
+    """They are not read again if no text differs."""
     first, second, third = _ACCOUNTS[:3]
     payloads = [
         *(first, second, third, dict(reversed(first.items())), second, third | {"billing_address1": "A"}),
         *({"external_account_number": "1", "customers": it} for it in ([1], [1.0], [2])),
     ]
-    found = _check(*payloads, processes=processes, read_again=lambda: _lines(*payloads))
-    again = _check(*payloads, processes=processes)
-    for summary in (found, again):
-        assert summary.errors["duplicate_line_in_batch"] == 5
-        assert summary.errors["conflicting_lines_in_batch"] == 2
-        examples = summary.examples["conflicting_lines_in_batch"]
-        assert [(it.line_number, it.external_account_number) for it in examples] == [
-            (6, _NUMBERS[2]),
-            (9, "1"),
-        ]
-    assert found.to_dict() == again.to_dict()
+    found = _check(*payloads, processes=processes)
+    assert found.errors["duplicate_line_in_batch"] == 5
+    assert found.errors["conflicting_lines_in_batch"] == 2
+    examples = found.examples["conflicting_lines_in_batch"]
+    assert [(it.line_number, it.external_account_number) for it in examples] == [(6, _NUMBERS[2]), (9, "1")]
     same = [first, second, first]
     assert _check(*same, read_again=lambda: pytest.fail("read again")).errors == {
         "duplicate_line_in_batch": 1

@@ -1,6 +1,7 @@
 """`migration-client check`."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from migration_payloads.errors import ParseError
 from migration_payloads.files.check import Summary, check_lines
 from migration_payloads.files.ndjson import Line
 from migration_payloads.files.output import OutputPath, replacing, say
-from migration_payloads.files.reading import reader_of
+from migration_payloads.files.reading import copy_of_pipe, read_again
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service_client.command.errors import CannotRunError
@@ -82,18 +83,19 @@ def check(
 ) -> None:
     """Validate the accounts in FILE by all rules of the service.
 
-    FILE is NDJSON, plain or gzip. - is standard input. The exit status is 0 if no line has an error, 1 if a
+    FILE is NDJSON, plain or gzip. - is standard input, of which a copy is kept meanwhile in the folder for
+    temporary files, TMPDIR. The exit status is 0 if no line has an error, 1 if a
     line has one, and 2 if the file cannot be read.
     """
     summary = Summary()
-    with open_lines(file, "Checking") as lines:
+    with copy_of_pipe(file) as copy, open_lines(file, "Checking", copy) as lines:
         for part in check_lines(
             _require_accounts(lines, file),
             Profile(profile),
             supplier=supplier,
             time_zone=time_zone,
             processes=processes,
-            read_again=reader_of(file),
+            read_again=partial(read_again, file, copy),
         ):
             summary.add(part)
     if totals_file is not None:

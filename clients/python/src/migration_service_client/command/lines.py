@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import click
 
@@ -42,13 +43,13 @@ _STEP = 200
 
 
 @contextmanager
-def open_lines(file: Path, label: str = "") -> Iterator[Iterator[Line]]:
+def open_lines(file: Path, label: str = "", copy: IO[bytes] | None = None) -> Iterator[Iterator[Line]]:
     """Open NDJSON, plain or gzip, or standard input for `-`. Without a label, no progress is shown.
 
-    Raise CannotRunError here or while the lines are read.
+    What is read is also written to `copy`. Raise CannotRunError here or while the lines are read.
     """
     try:
-        with open_file(file) as opened, progress(label, opened.size or 0) as bar:
+        with open_file(file, copy) as opened, progress(label, opened.size or 0) as bar:
 
             def lines() -> Iterator[Line]:
                 seen = 0

@@ -26,10 +26,9 @@ Described = Mapping[str, Any]
 _WATCHED: dict[str, Callable[[Client, Any, bool], None]] = {
     "start_batch": watch_batch,
     "start_undo": watch_undo,
-    "start_replacement": watch_batch,
 }
-#: The operation that shows the effect of another one, which is shown before it is carried out.
-_PREVIEWS = {"start_undo": "preview_undo", "start_replacement": "preview_replacement"}
+#: What shows the effect of a command before it asks.
+_PREVIEWS = {"start_undo": "preview_undo", "start_go_live": "preview_go_live"}
 #: How many items of a list are shown unless told otherwise, and how many are in a page at most.
 _MOST, _PAGE = 50, 500
 #: Bytes that are read from standard input at a time.
@@ -201,7 +200,7 @@ def _more_options(described: Described) -> Iterator[click.Option]:
     if described["operation"] == "start_batch":
         about = "The supplier's totals for the file: see control-totals."
         yield click.Option(["--control-totals", "totals"], type=click.File("rb"), metavar="FILE", help=about)
-    if described["operation"] in _PREVIEWS:
+    if described["operation"] == "start_undo":
         yield click.Option(["--preview", "previews"], is_flag=True, help="Only show what it would do.")
     if described.get("asks"):
         yield click.Option(["--yes", "is_sure"], is_flag=True, help="Do not ask for confirmation.")
@@ -224,12 +223,14 @@ class _Run:
         given = self._given
         if self._name == "start_batch" and given["source"] == (given["file"] is not None):
             raise click.UsageError("Expected either a FILE or --pending: give one of them.")
-        if self._name in _PREVIEWS and not (given["previews"] or given["reason"]):
+        if self._name == "start_undo" and not (given["previews"] or given["reason"]):
             raise click.UsageError("Missing option '--reason'. Only --preview needs none.")
         with self._service.client() as client:
-            if self._name in _PREVIEWS and not (given["is_sure"] and not given["previews"]):
-                self._show_preview(client)
-                if given["previews"]:
+            if preview := _PREVIEWS.get(self._name):
+                only_previews = given.get("previews", False)
+                if only_previews or not given["is_sure"]:
+                    self._show_preview(client, preview, always=only_previews)
+                if only_previews:
                     return
             self._ask()
             request = self._request(self._name)
@@ -241,11 +242,11 @@ class _Run:
             else:
                 self._show(client, client.send(request))
 
-    def _show_preview(self, client: Client) -> None:
-        """Show what an undo or a replacement would do."""
-        only = ("import_supplier", "external_account_numbers", "batch", "wave")
-        found = client.send(self._request(_PREVIEWS[self._name], only))
-        if self._given["previews"] or not self._as_json:
+    def _show_preview(self, client: Client, preview: str, *, always: bool) -> None:
+        """Show what an undo or a go-live would do."""
+        only = ("import_supplier", "external_account_numbers", "batch", "wave", "at")
+        found = client.send(self._request(preview, only))
+        if always or not self._as_json:
             show_answer(found, self._as_json)
 
     def _ask(self) -> None:

@@ -39,6 +39,9 @@ _COLUMNS = {
         *("opens_at", "closes_at", "decided_by", "batch_id"),
     ),
     "UndoAnswer": ("undo_id", "import_supplier", "batch_id", "state", "accounts", "started_by", "created_at"),
+    "GoLiveAnswer": (
+        *("go_live_id", "import_supplier", "batch_id", "state", "live_at", "accounts", "decided_by"),
+    ),
     "WebhookAnswer": ("webhook_id", "url", "description", "enabled", "failing_since"),
     "FeedEvent": ("cursor", "type", "created_at", "data"),
 }

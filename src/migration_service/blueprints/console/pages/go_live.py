@@ -16,7 +16,7 @@ from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
 from migration_service.errors import ImportSupplierLiveError
-from migration_service.services.undo.go_live import GoLivePreview, preview_live, set_live
+from migration_service.services.undo.go_live import GoLiveOrder, GoLivePreview, preview_go_live, start_go_live
 from migration_service.services.undo.open_work import find_open_work
 
 blueprint = Blueprint("go_live", __name__, url_prefix="/suppliers/<code>/go-live")
@@ -50,10 +50,10 @@ def set_moment(code: str) -> Response:
     form.at.description = _("By the clock of %(zone)s. Empty: now.", zone=viewer_zone().key)
 
     def preview(session: Session) -> Preview:
-        supplier_of(session, code)
+        order = GoLiveOrder(supplier=supplier_of(session, code))
         title, back = _("Go-live of %(code)s", code=code), url_for("suppliers.show", code=code)
         try:
-            found = preview_live(session, code, None)
+            found = preview_go_live(session, order)
         except ImportSupplierLiveError:
             sentence = _("%(code)s has gone live. None of its accounts can be undone.", code=code)
             return Preview(title=title, sentence=sentence, button="", back=back, is_empty=True)
@@ -71,14 +71,14 @@ def set_moment(code: str) -> Response:
         )
 
     def find_effects(session: Session) -> Facts:
-        supplier_of(session, code)
-        return _describe(preview_live(session, code, form.moment()), is_now=form.moment() is None)
+        order = GoLiveOrder(supplier=supplier_of(session, code), at=form.moment())
+        return _describe(preview_go_live(session, order), is_now=form.moment() is None)
 
     def perform(session: Session) -> Done:
-        supplier_of(session, code)
-        # The form showed that the moment is in the past.
-        is_past = preview_live(session, code, form.moment()).is_past
-        when = zoned(set_live(session, code, form.moment(), may_be_past=is_past))
+        # The form showed whether the moment is in the past.
+        order = GoLiveOrder(supplier=supplier_of(session, code), at=form.moment(), may_be_past=True)
+        is_past = preview_go_live(session, order).is_past
+        when = zoned(start_go_live(session, order).live_at)
         if is_past or form.moment() is None:
             return Done(_("%(code)s went live: %(when)s.", code=code, when=when))
         return Done(_("%(code)s goes live: %(when)s.", code=code, when=when))

@@ -66,13 +66,11 @@ def _file_of(job: ChunkJob) -> dict[str, Any]:
 
 
 def _find_refused(one: LineResult) -> RefusedVersion | None:
-    number, errors = one.external_account_number or "", _find_differences(one)
-    if one.status is not LineStatus.ALREADY_IMPORTED:
-        errors = [*one.errors, *errors]
+    errors = _find_differences(one) if one.status is LineStatus.ALREADY_IMPORTED else one.errors
     taken = one.staging_result is not None or _NO_VERSION.intersection(item.code for item in errors)
     if taken or not errors:
         return None
-    return RefusedVersion(number, errors, one.sha256, one.line_number, one.payload)
+    return RefusedVersion(one.external_account_number or "", errors, one.sha256, one.line_number)
 
 
 def _find_differences(one: LineResult) -> list[ErrorItem]:

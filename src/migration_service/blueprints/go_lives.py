@@ -1,0 +1,170 @@
+"""Go-live: from then on accounts belong to the platform, and cannot be undone."""
+
+from typing import Any
+from uuid import UUID
+
+from flask import Response, jsonify, url_for
+from sqlalchemy.orm import Session
+
+from migration_payloads.schemas.coded import example_of
+from migration_service import errors
+from migration_service.blueprints.description.openapi import answers_errors
+from migration_service.blueprints.requests.body import json_body, query_arguments
+from migration_service.blueprints.requests.description_headers import refer
+from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
+from migration_service.blueprints.requests.interface import caller, make_blueprint
+from migration_service.blueprints.requests.names import supplier_in_body
+from migration_service.blueprints.requests.paging import Listing
+from migration_service.blueprints.requests.places import begin_answer, database_searches, while_client_waits
+from migration_service.blueprints.requests.resources import resources
+from migration_service.schemas.go_lives import (
+    GoLiveAnswerSchema,
+    GoLiveBodySchema,
+    GoLiveListArgumentsSchema,
+    GoLivePreviewAnswerSchema,
+    GoLiveTargetSchema,
+)
+from migration_service.services.undo.go_live import (
+    GoLiveOrder,
+    cancel_go_live,
+    get_batch_to_go_live,
+    get_go_live,
+    list_go_lives,
+    preview_go_live,
+    report_go_live,
+    start_go_live,
+)
+from migration_service.services.undo.orders import get_batch_of_wave
+from migration_service.tasks import jobs
+
+blueprint = make_blueprint(
+    "go_lives", "go-lives", "Decide that accounts go live. Then the platform owns them, and they stay."
+)
+
+_GO_LIVE = GoLiveAnswerSchema.example(plan_id=None, wave_number=None)
+_PREVIEW = GoLivePreviewAnswerSchema.example(plan_id=None, wave_number=None)
+_BODY = {
+    name: it
+    for name, it in example_of(GoLiveBodySchema).items()
+    if name in ("import_supplier", "batch", "at")
+}
+_ORDER_ERRORS = (
+    errors.RequestFailedValidationError,
+    errors.ParseError,
+    errors.ImportSupplierNotFoundInBodyError,
+    errors.ImportSupplierLiveError,
+    errors.GoLiveFarError,
+    errors.NothingGoesLiveError,
+    errors.BatchNotFoundError,
+    errors.BatchStateError,
+    errors.WavePlanNotFoundError,
+    errors.WaveNotFoundError,
+)
+
+
+@blueprint.post("/preview/", endpoint="preview_go_live")
+@blueprint.response(200, GoLivePreviewAnswerSchema, example=_PREVIEW)
+@answers_errors(blueprint, *_ORDER_ERRORS)
+@json_body(blueprint, GoLiveTargetSchema(), _BODY)
+@while_client_waits
+@database_searches()
+def preview(body: dict[str, Any]) -> Response:
+    """Preview a go-live
+
+    Shows how many accounts would go live. Nothing is changed.
+    """
+    with resources().Session.begin() as session:
+        order = _read_order(session, body)
+        begin_answer()
+        return jsonify(GoLivePreviewAnswerSchema().dump(preview_go_live(session, order)))
+
+
+@blueprint.post("/", endpoint="start_go_live")
+@idempotent(blueprint)
+@blueprint.response(202, GoLiveAnswerSchema, example=_GO_LIVE | {"state": "PENDING", "finished_at": None})
+@answers_errors(blueprint, *_ORDER_ERRORS, errors.GoLivePastError, *KEY_ERRORS)
+@json_body(blueprint, GoLiveBodySchema(), _BODY)
+def start(body: dict[str, Any]) -> Response:
+    """Let accounts go live
+
+    Accounts of a wave, of a batch, with these numbers, or all of the supplier: now, or at a moment, which can
+    be changed until it comes by sending the go-live of the same wave, batch or supplier again. Workers mark
+    the accounts, each with the event `account.went_live`. From then on their owner is the platform, and they
+    can never be undone. Other accounts of the supplier are not affected.
+    """
+    with resources().Session.begin() as session:
+        it = start_go_live(session, _read_order(session, body))
+        answer = jsonify(_report(session, str(it.id)))
+        answer.status_code = 202
+        answer.headers["Location"] = url_for("go_lives.get_go_live", go_live_id=it.id)
+        keep_with_effect(session, answer)
+    jobs.dispatch(resources().celery, resources().Session, jobs.GO_LIVES)
+    return answer
+
+
+@blueprint.get("/", endpoint="list_go_lives")
+@query_arguments(blueprint, GoLiveListArgumentsSchema())
+@blueprint.response(200, GoLiveAnswerSchema(many=True), example=[_GO_LIVE], headers=refer("Link"))
+@answers_errors(blueprint, errors.RequestFailedValidationError)
+def list_all(arguments: dict[str, Any]) -> Response:
+    """List the organisation's go-lives, newest first
+
+    The response is one page. A Link header (rel="next") leads to the next one.
+    """
+    listing = Listing.read(arguments, UUID)
+    with resources().Session.begin() as session:
+        reports = list_go_lives(
+            session,
+            organisation_id=caller().organisation_id,
+            import_supplier=arguments.get("import_supplier"),
+            before=listing.after,
+            limit=listing.wanted,
+        )
+    return listing.answer(reports, "go_live_id", GoLiveAnswerSchema().dump)
+
+
+@blueprint.get("/<go_live_id>/", endpoint="get_go_live")
+@blueprint.response(200, GoLiveAnswerSchema, example=_GO_LIVE)
+@answers_errors(blueprint, errors.GoLiveNotFoundError)
+def get_one(go_live_id: str) -> Response:
+    """Get the progress of a go-live
+
+    Includes how many accounts have gone live.
+    """
+    with resources().Session.begin() as session:
+        return jsonify(_report(session, go_live_id))
+
+
+@blueprint.post("/<go_live_id>/cancel/", endpoint="cancel_go_live")
+@blueprint.response(200, GoLiveAnswerSchema, example=_GO_LIVE | {"state": "CANCELLED", "accounts": 0})
+@answers_errors(blueprint, errors.GoLiveNotFoundError, errors.GoLiveStateError)
+def cancel(go_live_id: str) -> Response:
+    """Cancel a go-live
+
+    This is possible until its moment has come.
+    """
+    with resources().Session.begin() as session:
+        it = get_go_live(session, go_live_id, organisation_id=caller().organisation_id)
+        cancel_go_live(session, it)
+        session.flush()
+        return jsonify(_report(session, go_live_id))
+
+
+def _read_order(session: Session, body: dict[str, Any]) -> GoLiveOrder:
+    supplier = supplier_in_body(session, body)
+    batch_id = body.get("batch")
+    if "wave" in body:
+        batch_id = get_batch_of_wave(session, body["wave"]["plan_id"], body["wave"]["number"], supplier)
+    return GoLiveOrder(
+        supplier=supplier,
+        at=body.get("at"),
+        batch=get_batch_to_go_live(session, batch_id, supplier) if batch_id else None,
+        external_account_numbers=body.get("external_account_numbers"),
+        by=body.get("by"),
+    )
+
+
+def _report(session: Session, go_live_id: str) -> dict[str, Any]:
+    it = get_go_live(session, go_live_id, organisation_id=caller().organisation_id)
+    answer: dict[str, Any] = GoLiveAnswerSchema().dump(report_go_live(session, it))
+    return answer

@@ -1,0 +1,153 @@
+"""Go-live over HTTP: of a batch, of named accounts and of a supplier, and who owns an account then."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from flask import Flask
+from sqlalchemy import select, update
+
+from migration_service.blueprints.requests.resources import resources
+from migration_service.models import Event, GoLive
+from migration_service.tasks.jobs import sweep_jobs
+from migration_service.tasks.names import MARK_LIVE
+from support.audit import list_entries
+from support.batch_client import BatchClient
+from support.go_lives import GoLiveClient
+from support.imported_account import refusal_of
+from support.messages import noted_messages
+from support.undo_client import UndoClient
+
+_LATER = f"{datetime.now(UTC) + timedelta(days=9):%Y-%m-%dT%H:%M:%SZ}"
+
+
+@pytest.fixture
+def go_lives(batches: BatchClient) -> GoLiveClient:
+    return GoLiveClient(batches.supplier)
+
+
+def _book(batches: BatchClient, accounts: int) -> tuple[str, list[str]]:
+    """The id of a batch, and the numbers of its accounts in order."""
+    payloads = [it | {"external_account_number": f"{uuid4()}"} for it in batches.supplier.accounts(accounts)]
+    return batches.run(payloads)["batch_id"], sorted(it["external_account_number"] for it in payloads)
+
+
+def _events(go_lives: GoLiveClient) -> list[dict[str, Any]]:
+    with go_lives.supplier.Session() as session:
+        told = select(Event.data).where(Event.type == "account.went_live").order_by(Event.id)
+        return [dict(data) for data in session.scalars(told)]
+
+
+def _sweep(app: Flask) -> list[Any]:
+    """The messages that the sweep publishes."""
+    with app.app_context():
+        resources().celery.set_current()
+    with noted_messages() as messages:
+        sweep_jobs()
+    return list(messages)
+
+
+def test_a_batch_goes_live_and_is_closed_against_undo_while_others_are_not(
+    batches: BatchClient, go_lives: GoLiveClient, undos: UndoClient
+) -> None:
+    early, closed = _book(batches, 3)
+    late, rehearsed = _book(batches, 2)
+    found = go_lives.preview(batch=early)
+    assert (found["accounts"], found["already_live"], found["before"]) == (3, 0, None)
+    assert go_lives.owned("old") == sorted(closed + rehearsed)
+    with noted_messages() as messages:
+        go_live_id = go_lives.start(batch=early, by="Ada")
+    assert messages == [(MARK_LIVE, (go_live_id,))]
+    started = go_lives.get(go_live_id)
+    assert (started["state"], started["accounts"], started["decided_by"]) == ("PENDING", 0, "Ada")
+    go_lives.work(go_live_id)
+    ended = go_lives.get(go_live_id)
+    assert (ended["state"], ended["accounts"], ended["batch_id"]) == ("COMPLETED", 3, early)
+    assert sorted(it["external_account_number"] for it in _events(go_lives)) == closed
+    assert {it["go_live_id"] for it in _events(go_lives)} == {go_live_id}
+    assert (go_lives.owned("new"), go_lives.owned("old")) == (closed, rehearsed)
+    assert go_lives.owned("new", "&limit=1") == closed[:1]
+    created = (go_lives.supplier.get(f"/accounts/{go_lives.supplier.code}/{closed[0]}/").json or {})[
+        "created"
+    ]
+    assert (created["owner"], created["live_by"], bool(created["live_at"])) == ("new", "Ada", True)
+    undone = undos.run(batch=early)
+    assert undone["kept_counts"] == {"account_live": 3}
+    assert undos.run(batch=late)["counts"]["REVERTED"] == 2
+    again = go_lives.post(batch=early)
+    assert refusal_of(again) == (400, "nothing_goes_live")
+    (entry,) = list_entries(go_lives.supplier.Session(), action="go_live.set")
+    details = entry.details or {}
+    assert (details["batch_id"], details["by"]) == (early, "Ada")
+
+
+def test_named_accounts_go_live_and_then_the_rest_with_their_supplier(
+    batches: BatchClient, go_lives: GoLiveClient
+) -> None:
+    _, numbers = _book(batches, 3)
+    report = go_lives.run(external_account_numbers=[numbers[1], numbers[1]])
+    assert (report["accounts"], report["batch_id"]) == (1, None)
+    assert go_lives.owned("new") == [numbers[1]]
+    unknown = go_lives.post(external_account_numbers=[numbers[0], "nobody"])
+    assert refusal_of(unknown) == (400, "request_failed_validation")
+    assert (unknown.json or {})["errors"][0]["attr"] == "external_account_numbers.1"
+    found = go_lives.preview()
+    assert (found["accounts"], found["already_live"]) == (2, 1)
+    go_live_id = go_lives.start()
+    assert go_lives.owned("new") == numbers, "its moment does not wait for a worker"
+    go_lives.work(go_live_id)
+    assert go_lives.get(go_live_id)["accounts"] == 2
+    told = {it["external_account_number"]: it["go_live_id"] for it in _events(go_lives)}
+    assert told == dict.fromkeys(numbers, go_live_id) | {numbers[1]: report["go_live_id"]}
+    assert refusal_of(go_lives.post(external_account_numbers=numbers)) == (400, "import_supplier_live")
+    listed = go_lives.supplier.get("/go-lives/?limit=1")
+    assert [it["go_live_id"] for it in listed.json or ()] == [go_live_id]
+    assert "next" in listed.headers["Link"]
+
+
+@pytest.mark.parametrize("by_batch", [True, False], ids=["batch", "supplier"])
+def test_a_moment_is_moved_and_cancelled_until_it_comes(
+    batches: BatchClient, go_lives: GoLiveClient, app: Flask, by_batch: bool
+) -> None:
+    batch_id, numbers = _book(batches, 2)
+    target = {"batch": batch_id} if by_batch else {}
+    go_live_id = go_lives.start(**target, at=_LATER)
+    sooner = "2030-01-01T06:00:00Z" if _LATER < "2029" else "2060-01-01T06:00:00Z"
+    assert _sweep(app) == []
+    assert go_lives.preview(**target)["before"] == _LATER
+    assert go_lives.start(**target, at=sooner) == go_live_id
+    assert go_lives.owned("new") == []
+    cancelled = go_lives.supplier.post(f"/go-lives/{go_live_id}/cancel/", None)
+    assert (cancelled.json or {})["state"] == "CANCELLED"
+    again = go_lives.supplier.post(f"/go-lives/{go_live_id}/cancel/", None)
+    assert refusal_of(again) == (400, "go_live_state_conflict")
+    second = go_lives.start(**target, at=_LATER)
+    with go_lives.supplier.Session.begin() as session:
+        session.execute(
+            update(GoLive).where(GoLive.id == UUID(second)).values(live_at=datetime(2026, 1, 1, tzinfo=UTC))
+        )
+    assert _sweep(app) == [(MARK_LIVE, (second,))]
+    go_lives.work(second)
+    assert go_lives.owned("new") == numbers
+    ended = go_lives.supplier.post(f"/go-lives/{second}/cancel/", None)
+    assert refusal_of(ended) == (400, "go_live_state_conflict")
+
+
+def test_what_cannot_go_live_is_refused_with_its_reason(batches: BatchClient, go_lives: GoLiveClient) -> None:
+    open_batch = batches.start(batches.supplier.accounts())
+    refused = {
+        "batch_not_found": go_lives.post(batch=str(uuid4())),
+        "batch_state_conflict": go_lives.post(batch=open_batch),
+        "wave_plan_not_found": go_lives.post(wave={"plan_id": str(uuid4()), "number": 1}),
+        "go_live_in_past": go_lives.post(at="2020-01-01T00:00:00Z"),
+        "go_live_too_far": go_lives.post(at="2207-01-01T00:00:00Z"),
+        "nothing_goes_live": go_lives.post(external_account_numbers=["nobody"]),
+        "invalid": go_lives.post(external_account_numbers=[]),
+        "invalid_datetime": go_lives.post(at="tomorrow"),
+        "go_live_not_found": go_lives.supplier.get(f"/go-lives/{uuid4()}/"),
+    }
+    for code, answer in refused.items():
+        assert answer.status_code in (400, 404), answer.text
+        body = answer.json or {}
+        assert code in {body["code"], *(it["code"] for it in body.get("errors", ()))}, answer.text
