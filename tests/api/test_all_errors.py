@@ -81,3 +81,24 @@ def test_a_refused_request_tells_all_its_errors(
 ) -> None:
     answer = supplier.post(path, body)
     assert (answer.status_code, sorted(codes_of(answer))) == (400, sorted(expected))
+
+
+def test_a_malformed_key_is_told_together_with_all_other_errors(
+    supplier: SupplierClient, description: dict[str, Any]
+) -> None:
+    keyed = [
+        path.replace("{", "").replace("}", "").partition("/data-import")[2]
+        for path, operations in description["paths"].items()
+        if any(it.get("name") == "Idempotency-Key" for it in operations.get("post", {}).get("parameters", []))
+    ]
+    assert len(keyed) > 10
+    malformed = {"Idempotency-Key": "x" * 129}
+    expected = {_PARAMETER, ("Idempotency-Key", "idempotency_key_invalid")}
+    for path in keyed:
+        answer = supplier.post(f"{path}?zzz=1", {"zzz": []}, headers=malformed)
+        assert answer.status_code == 400
+        assert expected <= set(codes_of(answer)), path
+    for path, body, errors in _REQUESTS:
+        if path.partition("?")[0] in keyed:
+            found = codes_of(supplier.post(path, body, headers=malformed))
+            assert sorted(found) == sorted([*errors, ("Idempotency-Key", "idempotency_key_invalid")]), path

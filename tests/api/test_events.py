@@ -14,6 +14,7 @@ from migration_service.services.events import consumers
 from migration_service.services.events.recording import record
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.tasks.resources import WorkerResources
+from support.audit import audited
 from support.events import NDJSON, read_feed
 from support.factories import json_of
 from support.supplier_client import API, SupplierClient
@@ -149,6 +150,8 @@ def test_consumers_are_listed_and_forgotten(supplier: SupplierClient, another: S
     assert another.post("/events/consumers/billing/forget/").status_code == 404
     assert json_of(supplier.post("/events/consumers/billing/forget/")) == listed
     assert supplier.post("/events/consumers/billing/forget/").status_code == 404
+    (entry,) = audited(supplier.Session, action="event_consumer.forgotten", subject="billing")
+    assert entry.organisation_id == supplier.organisation_id()
     assert numbers(json_of(supplier.get("/events/?consumer=billing"))) == ["1", "2"]
 
 

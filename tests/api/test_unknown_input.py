@@ -47,7 +47,8 @@ def test_each_operation_refuses_a_body_that_it_does_not_take(
     assert len(without) > 10
     for method, url, operation in without:
         answer = _send(supplier, method, url, {"dry_run": True})
-        assert (answer.status_code, codes_of(answer)) == (400, [(None, "invalid")]), operation["operationId"]
+        assert answer.status_code == 400
+        assert (None, "invalid") in codes_of(answer), operation["operationId"]
     for method, url, operation in decisions:
         if "application/json" in operation.get("requestBody", {}).get("content", {}):
             codes = codes_of(_send(supplier, method, url, {_NAME: 1}))

@@ -152,9 +152,7 @@ class FileTotals:
     def _has_place(self, code: Any) -> bool:
         if not isinstance(code, str):
             return False
-        if code in self.ledger_balances:
-            return True
-        return len(code) <= _LONGEST_CODE and code.isprintable() and len(self.ledger_balances) < _MOST_CODES
+        return code in self.ledger_balances or (is_code(code) and len(self.ledger_balances) < _MOST_CODES)
 
     def _add_transaction(self, kind: str, amount: Decimal) -> None:
         try:
@@ -165,6 +163,11 @@ class FileTotals:
         except ArithmeticError:
             pass
         self.unreadable_amounts += 1
+
+
+def is_code(code: str) -> bool:
+    """Return whether the balances of ledgers with this code are added up."""
+    return len(code) <= _LONGEST_CODE and code.isprintable()
 
 
 def add_up(lines: Iterable[bytes | None]) -> FileTotals:

@@ -1,6 +1,7 @@
 """Data that is added to an existing account (sections 4.8 to 4.11)."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial, wraps
 from typing import Any
 
@@ -155,14 +156,19 @@ def _as_transaction_error(view: View) -> View:
 
     @wraps(view)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        payload = None
         try:
-            payload = read_json()
-            return view(*args, payload, **kwargs)
+            return view(*args, read_json(), **kwargs)
         except errors.InvalidError as error:
-            raise errors.TransactionImportError(error, _first_failing(payload, error)) from error
+            raise _transaction_error(error) from error
 
     return wrapper
+
+
+def _transaction_error(error: errors.InvalidError) -> errors.TransactionImportError:
+    payload = None
+    with suppress(errors.InvalidError):
+        payload = read_json()
+    return errors.TransactionImportError(error, _first_failing(payload, error))
 
 
 def _first_failing(payload: Any, error: errors.InvalidError) -> Any:
@@ -181,7 +187,7 @@ def _transaction_example(error: errors.InvalidError) -> errors.TransactionImport
 
 
 @blueprint.post("/transactions/create/")
-@idempotent(blueprint, as_error=errors.TransactionImportError)
+@idempotent(blueprint, as_error=_transaction_error)
 @document_body(blueprint, _TRANSACTIONS, _TRANSACTIONS_EXAMPLE)
 @_answers(
     added_data.TransactionResultsSchema,

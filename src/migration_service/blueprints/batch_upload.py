@@ -14,7 +14,7 @@ from migration_payloads.schemas.json import encode_json
 from migration_service.blueprints.description.examples import ACCOUNT
 from migration_service.blueprints.requests.body import require_length
 from migration_service.blueprints.requests.holding import consume_body
-from migration_service.blueprints.requests.idempotency import read_key
+from migration_service.blueprints.requests.idempotency import find_key_fault, read_key
 from migration_service.blueprints.requests.interface import caller
 from migration_service.blueprints.requests.names import find_unknown_names
 from migration_service.blueprints.requests.places import step_aside
@@ -58,7 +58,7 @@ def find_order_errors() -> list[ErrorItem]:
 
 
 def _find_misfits(arguments: Mapping[str, Any]) -> list[ErrorItem]:
-    errors = []
+    errors = find_key_fault()
     if arguments.get("profile") == Profile.LENIENT and arguments.get("mode") != BatchMode.VALIDATE:
         detail = "Expected strict: a batch can only be stricter than the profile that the operator has set."
         errors.append(ErrorItem("invalid_choice", detail, "profile"))

@@ -20,6 +20,7 @@ from migration_service.db.pieces import READ_BYTES, in_pieces
 from migration_service.errors import ErrorItem, EventCursorAheadError, RequestFailedValidationError
 from migration_service.models import EventConsumer
 from migration_service.schemas import events
+from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.events import consumers
 from migration_service.services.events.feed import open_feed
 from migration_service.services.events.history import History, cursor_writer, follow_history, tell_rewound
@@ -127,6 +128,7 @@ def forget_event_consumer(name: str) -> Response:
     with resources().Session.begin() as session:
         history = follow_history(session)
         report = _report(history, consumers.forget_consumer(session, caller().organisation_id, name))
+        record(session, AuditAction.EVENT_CONSUMER_FORGOTTEN, "event_consumer", name)
     return jsonify(report)
 
 

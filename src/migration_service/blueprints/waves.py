@@ -1,6 +1,7 @@
 """Wave plans, which migrate a supplier's pending accounts in waves with windows and decisions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -43,6 +44,14 @@ _WAVE_ERRORS = (
 )
 
 
+def _find_misfits(body: dict[str, Any]) -> Sequence[errors.ErrorItem]:
+    try:
+        read_plan(body, now=datetime.now(UTC))
+    except errors.RequestFailedValidationError as error:
+        return error.errors
+    return ()
+
+
 @blueprint.post("/", endpoint="plan_waves")
 @idempotent(blueprint)
 @blueprint.response(201, waves.WavePlanAnswerSchema, example=_PLAN, headers=refer("Location"))
@@ -60,7 +69,9 @@ _WAVE_ERRORS = (
     errors.BatchStorageQuotaError,
     errors.ParseError,
 )
-@json_body(blueprint, waves.WavePlanBodySchema(), example_of(waves.WavePlanBodySchema))
+@json_body(
+    blueprint, waves.WavePlanBodySchema(), example_of(waves.WavePlanBodySchema), find_misfits=_find_misfits
+)
 @while_client_waits
 def plan(body: dict[str, Any]) -> Any:
     """Plan the waves of a supplier

@@ -1,12 +1,14 @@
 """Control totals: a supplier's totals for a file of accounts."""
 
+from decimal import Decimal
 from typing import Any, ClassVar
 
 from marshmallow import ValidationError, fields
 
+from migration_payloads.files.totals import is_code
 from migration_payloads.schemas.base import AnswerSchema, Fields, find_unknown_fields, load
 from migration_payloads.schemas.coded import Coded, Messages
-from migration_payloads.schemas.fields import Identifier, Number, Object, WholeNumber
+from migration_payloads.schemas.fields import Number, Object, WholeNumber
 from migration_payloads.schemas.messages import Message
 from migration_payloads.schemas.vocabulary import TransactionType
 from migration_service.errors import ErrorItem, RequestFailedValidationError
@@ -51,11 +53,30 @@ class Count(WholeNumber):
         return number
 
 
+class Total(Number):
+    """A sum of amounts. It may be larger than an amount, and have its digits after the decimal point.
+
+    A file has such a sum if an amount with too many of them is on a line that is refused.
+    """
+
+    default_error_messages: Messages = {
+        "range": Message("{found} has more than 40 digits on a side of the decimal point.", "out_of_range")
+    }
+    _MOST: ClassVar[Decimal] = Decimal(10) ** 40
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        number = value if isinstance(value, Decimal) else self._as_decimal(value)
+        if not -self._MOST < number < self._MOST:
+            raise self.make_error("range", input=value)
+        return number
+
+
 class AmountsByCode(Coded, fields.Dict):
     """An amount for each code of a ledger."""
 
     default_error_messages: Messages = {
         "invalid": Message("This is {kind}, not an object.", "not_a_dict"),
+        "code": Message("{found} is no ledger code that a file can have.", "invalid"),
         "too_many": Message(f"This has more than {MAX_CODES} codes.", "too_many_items"),
     }
     described: ClassVar[dict[str, Any]] = {
@@ -73,8 +94,9 @@ class AmountsByCode(Coded, fields.Dict):
         errors: dict[str, Any] = {}
         for code, amount in value.items():
             try:
-                checked = str(Identifier(required=True).deserialize(code))
-                amounts[checked] = Number().deserialize(amount)
+                if not is_code(code):
+                    raise self.make_error("code", input=code)
+                amounts[code] = Total().deserialize(amount)
             except ValidationError as error:
                 errors[code[:128]] = error.messages
         if errors:
@@ -86,7 +108,7 @@ class TransactionTotalSchema(Fields):
     """The transactions of one type."""
 
     count = Count("How many there are.", 118_204, required=True)
-    sum = Number(
+    sum = Total(
         "The sum of their amounts as they are in the file.", "6213827.60", required=True, unit="in euros"
     )
 

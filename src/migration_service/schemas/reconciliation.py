@@ -232,7 +232,8 @@ class BookTotalsAnswerSchema(AnswerSchema):
         "True if none of them differs and the whole file could be read, or null.", True, allow_none=True
     )
     has_other_versions = answers.Boolean(
-        "Whether other batches or requests sent versions of the accounts of the batch.", False
+        "Whether other batches or requests sent versions of the accounts of the batch, or one was erased.",
+        False,
     )
     unreadable_lines = answers.Integer(
         "Refused, waiting and repeated lines that cannot be read. They count only as accounts.", 0

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from migration_payloads.files.totals import add_up
 from support.audit import audited
 from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
@@ -102,11 +103,26 @@ def test_what_is_left_out_is_not_compared_and_a_code_or_type_that_is_absent_coun
     assert (answer["as_given"], replaced["as_given"]) == (False, True)
 
 
+def test_whatever_check_adds_up_can_be_given(batches: BatchClient) -> None:
+    accounts = batches.supplier.accounts(4)
+    for account, code, amount in zip(
+        accounts, ("E", " E ", "", "\ufeff E"), ("0.12345678901234", 9e13, "1e3", "-0"), strict=True
+    ):
+        account["ledgers"][0] |= {"ledger_code": code, "ledger_balance": amount}
+    batch_id = batches.start(accounts, "validate")
+    given = add_up(msgspec.json.encode(it) for it in accounts).control_totals()
+    assert given["ledger_balances"] == {"": "1000", " E ": "90000000000000.0", "E": "0.12345678901234"}
+    answer = _put(batches, batch_id, given)
+    assert (answer.status_code, answer.json["differing"]) == (200, 0), answer.text
+
+
 def test_faults_are_400_and_keep_what_was_given(batches: BatchClient) -> None:
     batch_id = batches.start(batches.supplier.accounts(1), "validate")
     _put(batches, batch_id, {"accounts": 1})
     for body, code in (
         ({"acounts": 1}, "unknown_field"),
+        (b'{"ledger_balances": {"A": 1e40}}', "out_of_range"),
+        ({"ledger_balances": {"A\n": 1}}, "invalid"),
         (b'{"accounts": 1, "accounts": 1}', "parse_error"),
         (b'{"accounts": NaN}', "parse_error"),
         (b'{"ledger_balances": {"A": 1e400}}', "number_too_long"),

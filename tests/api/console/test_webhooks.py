@@ -66,7 +66,9 @@ def test_a_webhook_is_changed_switched_off_and_removed(
     )
 
 
-def test_events_are_sent_again(administrator: ConsoleClient, path: str) -> None:
+def test_events_are_sent_again(
+    administrator: ConsoleClient, path: str, sessions: sessionmaker[Session]
+) -> None:
     place, said = administrator.act(f"{path}test/")
     assert said == "The event is being sent."
     assert "webhook.test" in administrator.see(place)
@@ -78,6 +80,9 @@ def test_events_are_sent_again(administrator: ConsoleClient, path: str) -> None:
     said = administrator.act(f"{path}redeliver/", {"hours": "24", "only_failed": "y"})[1]
     assert said == "0 events are being sent."
     assert administrator.get(f"{path}deliveries/4711/").status_code == 404
+    entries = audited(sessions, subject=path.split("/")[-2])
+    sent_again = ["webhook.redelivered"] * 2
+    assert [it.action for it in entries] == ["webhook.created", "webhook.tested", *sent_again]
 
 
 def test_operators_see_the_webhooks_of_their_organisations(

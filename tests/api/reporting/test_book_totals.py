@@ -74,6 +74,27 @@ def test_money_that_was_lost_after_the_file_is_unaccounted_for(batches: BatchCli
     assert {row["unaccounted"] for measure, row in rows.items() if "balance" not in measure} == {0}
 
 
+def test_what_was_on_the_line_of_an_erased_account_is_not_missing(batches: BatchClient) -> None:
+    supplier = batches.supplier
+    good, refused, *later = supplier.accounts(4)
+    batch_id = batches.run([good, _refuse(refused)])["batch_id"]
+    waits = batches.start(later)
+    batches.change(waits, "pause")
+    for account in (refused, later[0]):
+        body = {
+            "import_supplier": supplier.code,
+            "external_account_number": account["external_account_number"],
+            "reason": "Asked for.",
+        }
+        assert supplier.post("/account-import-process/erase/", body).status_code == 200
+    batches.change(waits, "resume")
+    batches.work()
+    for it in (batch_id, waits):
+        found = supplier.reconcile(f"?batch={it}")
+        assert (found["clean"], found["problems"]) == (True, [])
+        assert found["book"]["has_other_versions"]
+
+
 def test_once_the_lines_were_removed_nothing_is_said_to_be_unaccounted_for(batches: BatchClient) -> None:
     batch_id = batches.run([*batches.supplier.accounts(1), b"{"])["batch_id"]
     with batches.supplier.Session.begin() as session:

@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import wraps
+from functools import partial, wraps
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: parameters to other paths.
 INTERFACE = "/v1/data-import/"
 _IS_CLOSED = "_refuses_unknown_parameters"
-_FIND_ERRORS = "_finds_errors_of_the_body"
+_FIND_ERRORS = "_finds_errors"
 #: An empty body or object is shorter than this.
 _EMPTY_BODY_BYTES = 64
 #: Bytes of a body that nobody needs, which are read at once.
@@ -126,10 +126,16 @@ def too_large() -> RequestEntityTooLarge:
     return RequestEntityTooLarge(f"The body is larger than {limit:,} bytes, which is the most that is read.")
 
 
-def json_body(blueprint: Blueprint, schema: Schema, example: Any = None) -> Callable[[View], View]:
+def json_body(
+    blueprint: Blueprint,
+    schema: Schema,
+    example: Any = None,
+    find_misfits: Callable[[Any], Sequence[ErrorItem]] | None = None,
+) -> Callable[[View], View]:
     """Pass the request's body to the view, as `schema` loads it.
 
-    Raises RequestFailedValidationError with every error of the body.
+    Raises RequestFailedValidationError with every error of the body. `find_misfits` returns the errors that
+    the view finds in a body without errors, for a request that has others.
     """
 
     def find_errors() -> Sequence[ErrorItem]:
@@ -137,6 +143,8 @@ def json_body(blueprint: Blueprint, schema: Schema, example: Any = None) -> Call
             data, errors = load(schema, read_json())
         except RequestFailedValidationError as error:
             return error.errors
+        if not errors and find_misfits:
+            errors = [*find_misfits(data)]
         return [*errors, *find_unknown_names(data)]
 
     def decorate(view: View) -> View:
@@ -151,6 +159,18 @@ def json_body(blueprint: Blueprint, schema: Schema, example: Any = None) -> Call
         return document_body(blueprint, schema, example)(wrapper)
 
     return decorate
+
+
+def find_request_errors(view: View) -> list[ErrorItem]:
+    """Return the errors that the decorators of `view` find in a request that has other errors."""
+    find: Callable[[], Sequence[ErrorItem]] = vars(view).get(_FIND_ERRORS, list)
+    return [*find()]
+
+
+def add_request_errors(view: View, find_errors: Callable[[], Sequence[ErrorItem]]) -> None:
+    """Let `find_request_errors` return what `find_errors` finds as well."""
+    of_view = vars(view).get(_FIND_ERRORS, list)
+    vars(view)[_FIND_ERRORS] = lambda: [*find_errors(), *of_view()]
 
 
 def document_body(blueprint: Blueprint, schema: Schema, example: Any = None) -> Callable[[View], View]:
@@ -198,16 +218,21 @@ def query_arguments(
     ]
 
     def decorate(view: View) -> View:
+        of_body = find_errors or partial(find_request_errors, view)
+
+        def load_query() -> tuple[Any, list[ErrorItem]]:
+            data, errors = load(schema, request.args.to_dict())
+            return data, [*_contradictions(schema), *_unknown_parameters(schema.fields, hints), *errors]
+
         @wraps(view)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            errors = _contradictions(schema) + _unknown_parameters(schema.fields, hints)
-            data, load_errors = load(schema, request.args.to_dict())
-            if errors or load_errors:
-                of_body = find_errors or vars(view).get(_FIND_ERRORS, list)
-                found = [*errors, *load_errors, *of_body()]
-                raise RequestFailedValidationError(errors=limit_errors(found))
+            data, errors = load_query()
+            if errors:
+                raise RequestFailedValidationError(errors=limit_errors([*errors, *of_body()]))
             return view(*args, data, **kwargs)
 
+        vars(wrapper)[_FIND_ERRORS] = of_body
+        add_request_errors(wrapper, lambda: load_query()[1])
         vars(wrapper)[_IS_CLOSED] = True
         return document_parameters(blueprint, *parameters)(wrapper)
 
@@ -232,12 +257,14 @@ def _closed(view: View, *, to_body: bool) -> View:
     @wraps(view)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         asked = request_ctx.request
+        errors = []
         if to_body and asked.method != "GET" and _has_body():
-            detail = "This operation takes no body: leave it out."
-            raise RequestFailedValidationError(errors=[ErrorItem("invalid", detail)])
-        if to_parameters and asked.query_string and (errors := _unknown_parameters({}, {})):
-            errors += vars(view).get(_FIND_ERRORS, list)()
-            raise RequestFailedValidationError(errors=limit_errors(errors))
+            errors.append(ErrorItem("invalid", "This operation takes no body: leave it out."))
+        if to_parameters and asked.query_string:
+            errors += _unknown_parameters({}, {})
+        if errors:
+            found = [*errors, *find_request_errors(view)]
+            raise RequestFailedValidationError(errors=limit_errors(found))
         return view(*args, **kwargs)
 
     return wrapper

@@ -18,13 +18,21 @@ from flask_smorest import Blueprint
 from sqlalchemy.orm import Session
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
-from migration_service.blueprints.requests.body import document_parameters, read_json, too_large
+from migration_payloads.schemas.base import limit_errors
+from migration_service.blueprints.requests.body import (
+    add_request_errors,
+    document_parameters,
+    find_request_errors,
+    read_json,
+    too_large,
+)
 from migration_service.blueprints.requests.describing import View
 from migration_service.blueprints.requests.description_headers import KEY
 from migration_service.blueprints.requests.interface import caller
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.sql import OpenTransaction, autocommit
 from migration_service.errors import (
+    ErrorItem,
     IdempotencyKeyReusedError,
     IdempotencyRequestInProgressError,
     InvalidError,
@@ -65,6 +73,7 @@ def idempotent(
     def decorate(view: View) -> View:
         @wraps(view)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
+            _refuse_malformed(view, as_error)
             earlier = find(now=replay_attempt is None)
             if earlier is None:
                 try:
@@ -78,23 +87,30 @@ def idempotent(
                 return Response(opened(earlier.body), earlier.status, earlier.headers)
             return replay_attempt(earlier.attempt_id) if replay_attempt else None
 
+        add_request_errors(wrapper, find_key_fault)
         return document_parameters(blueprint, KEY)(wrapper)
 
     return decorate
 
 
-def read_key() -> str | None:
-    """Return the request's Idempotency-Key without quotes around it, or None if it has none.
+def _refuse_malformed(view: View, as_error: Callable[[InvalidError], InvalidError]) -> None:
+    if faults := find_key_fault():
+        found = limit_errors([*faults, *find_request_errors(view)])
+        raise as_error(RequestFailedValidationError(errors=found))
 
-    Raise RequestFailedValidationError if the key is invalid.
-    """
+
+def find_key_fault() -> list[ErrorItem]:
+    """Return the error of the request's Idempotency-Key, if it has one that cannot be used."""
+    key = read_key()
+    fault = None if key is None else keys.find_fault(key)
+    return [fault] if fault else []
+
+
+def read_key() -> str | None:
+    """Return the request's Idempotency-Key without quotes around it, or None if it has none."""
     header = request.headers.get("Idempotency-Key", "").strip()
-    if not header:
-        return None
-    key = header[1:-1] if len(header) > 1 and header[0] == header[-1] == '"' else header
-    if fault := keys.find_fault(key):
-        raise RequestFailedValidationError(errors=[fault])
-    return key
+    is_quoted = len(header) > 1 and header[0] == header[-1] == '"'
+    return (header[1:-1] if is_quoted else header) if header else None
 
 
 def keyed_request() -> keys.KeyedRequest | None:

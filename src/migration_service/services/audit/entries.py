@@ -83,10 +83,13 @@ class AuditAction(StrEnum):
     WEBHOOK_CHANGED = "webhook.changed"
     WEBHOOK_REMOVED = "webhook.removed"
     WEBHOOK_SECRET_ROTATED = "webhook.secret_rotated"  # noqa: S105
+    WEBHOOK_TESTED = "webhook.tested"
     #: Events were sent again. The details contain which.
     WEBHOOK_REDELIVERED = "webhook.redelivered"
     #: The service switched it off. The details contain why.
     WEBHOOK_SWITCHED_OFF = "webhook.switched_off"
+    #: A named consumer was given up. The service no longer keeps the events that it has not read.
+    EVENT_CONSUMER_FORGOTTEN = "event_consumer.forgotten"
     OPERATOR_CREATED = "operator.created"
     OPERATOR_ROLE_SET = "operator.role_set"
     OPERATOR_PASSWORD_SET = "operator.password_set"  # noqa: S105

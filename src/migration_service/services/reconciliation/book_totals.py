@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from migration_payloads.files.totals import FileTotals, list_measures
 from migration_service.db.base import literals
 from migration_service.db.cancelling import allow_minutes
-from migration_service.errors import DuplicateLineError
+from migration_service.errors import DuplicateLineError, LineTooLongError
 from migration_service.models import Batch
 from migration_service.services.batches.intake.control_totals import report_control_totals, sort_measures
 from migration_service.services.reconciliation.differences import Totals
@@ -84,8 +84,8 @@ class BookTotals:
     differing: int | None = None
     #: Whether no total differs and the whole file could be read, or None if there is nothing to compare.
     as_given: bool | None = None
-    #: Whether other batches or requests sent versions of the accounts, so that values may be unaccounted for
-    #: without a fault.
+    #: Whether other batches or requests sent versions of the accounts, or one was erased, so that values may
+    #: be unaccounted for without a fault.
     has_other_versions: bool = False
     #: The numbers of unreadable lines, and of unreadable amounts, among the lines that were not staged.
     unreadable_lines: int = 0
@@ -261,12 +261,16 @@ _IS_SUPERSEDED = text(f"""
     FROM batch WHERE id = :batch_id
 """).bindparams(bindparam("batch_id", type_=Uuid))
 
-#: Whether an account on the lines of a batch has a payload that the batch did not stage.
-_HAS_OTHER_VERSIONS = text("""
+#: Whether an account on the lines of a batch has a payload that the batch did not stage, or was erased, so
+#: that the text of its line is removed.
+_HAS_OTHER_VERSIONS = text(f"""
     SELECT EXISTS (
         SELECT FROM batch_line AS line
         JOIN account_import_process AS process ON process.import_supplier_id = :import_supplier_id
          AND process.external_account_number = line.external_account_number
         WHERE line.batch_id = :batch_id
           AND process.staged_request_id IS DISTINCT FROM 'batch ' || CAST(:batch_id AS text))
+        OR EXISTS (
+        SELECT FROM batch_line WHERE batch_id = :batch_id AND payload IS NULL
+          AND NOT coalesce(errors @> '[{{"code": "{LineTooLongError.code}"}}]', false))
 """).bindparams(BATCH_ID)
