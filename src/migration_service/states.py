@@ -85,6 +85,13 @@ class BatchMode(StrEnum):
         return self in (BatchMode.IMPORT, BatchMode.DRY_RUN)
 
 
+class Replace(StrEnum):
+    """The accounts that a batch creates again, although they exist."""
+
+    #: Those that differ from a newer version.
+    DIFFERING = "differing"
+
+
 class BatchKind(StrEnum):
     """The kind of data in the lines of a batch. Each line is the body of the single endpoint."""
 
@@ -149,6 +156,10 @@ class LineStatus(StrEnum):
     IMPORTED = "IMPORTED"
     #: Mode `dry-run`: the account would exist now.
     WOULD_IMPORT = "WOULD_IMPORT"
+    #: Mode `import` with `replace`: the account existed, and was created again from this version.
+    REPLACED = "REPLACED"
+    #: Mode `dry-run` with `replace`: the account would have been created again from this version.
+    WOULD_REPLACE = "WOULD_REPLACE"
     #: The account already existed, from an earlier batch or a single request. Nothing was changed.
     ALREADY_IMPORTED = "ALREADY_IMPORTED"
     #: An operator marked the account to be skipped. Nothing was changed.
@@ -382,6 +393,8 @@ class UndoBlocker(StrEnum):
     INSTRUCTION_CONFIRMED = "payment_instruction_confirmed"
     #: Notes, transactions or statements were added after the account was created.
     DATA_ADDED = "data_added_later"
+    #: Of added data: a transaction was settled since.
+    SETTLED = "settled_later"
     #: The supplier has gone live.
     SUPPLIER_LIVE = "import_supplier_live"
     #: The account has gone live before its supplier.
@@ -399,7 +412,7 @@ class UndoBlocker(StrEnum):
     @property
     def may_be_overridden(self) -> bool:
         """Return whether an administrator can override this blocker."""
-        return self in (self.EMAIL_SENT, self.INSTRUCTION_CONFIRMED, self.DATA_ADDED)
+        return self in (self.EMAIL_SENT, self.INSTRUCTION_CONFIRMED, self.DATA_ADDED, self.SETTLED)
 
 
 class EmailState(StrEnum):

@@ -257,7 +257,7 @@ class Supplier:
         invoked = time.monotonic()
         outcomes: dict[str, str] = {}
         try:
-            outcomes = self._undo(deadline, target)
+            outcomes = self.take_back(deadline, target)
         finally:
             for order in orders:
                 said = outcomes.get(order.number)
@@ -277,7 +277,8 @@ class Supplier:
                 else:
                     self._journal.surprise(f"{order.number}: not undone, but {said}")
 
-    def _undo(self, deadline: float, target: dict[str, Any]) -> dict[str, str]:
+    def take_back(self, deadline: float, target: dict[str, Any]) -> dict[str, str]:
+        """Undo imports, or what a batch has added. Return the outcome of each account."""
         body = {"import_supplier": SUPPLIER, "reason": "The drill.", **target}
         key = {"Idempotency-Key": str(uuid.uuid4())}
         started = self.send("POST", "undos/", deadline, json=body, headers=key)

@@ -143,7 +143,7 @@ def _lines(scene: Service) -> list[str]:
     losses = [f"line {number} of batch {batch} has no outcome" for batch, number in rows]
     for batch, lines in scene.query("SELECT batch_id::text, count(*) FROM batch_line GROUP BY 1"):
         counts = scene.send("GET", f"batches/{batch}/").json()["counts"]
-        if counts["IMPORTED"] != lines:
+        if sum(counts[it] for it in ("IMPORTED", "REPLACED", "ADDED")) != lines:
             losses.append(f"batch {batch}: {counts} of {lines} lines")
     return losses
 

@@ -137,6 +137,30 @@ def test_a_file_means_the_same_in_single_requests_and_as_a_batch(
     assert scene.query("SELECT count(*) FROM batch")[0][0] == before[0][0] + (way == "batch")
 
 
+def test_a_second_delivery_replaces_what_changed_after_a_preview(scene: Scene, tmp_path: Path) -> None:
+    accounts = [
+        account | {"external_account_number": f"MCR-{number}"}
+        for number, account in enumerate(generate_accounts(3, supplier=SUPPLIER, seed=12))
+    ]
+    sending = ("--mode", "import", "--team", TEAM, "--as", "batch")
+    _write(tmp_path / "first.ndjson", *accounts[:2])
+    assert run_command(scene, tmp_path, "send", "first.ndjson", *sending).returncode == 0
+    _write(tmp_path / "second.ndjson", accounts[0] | {"billing_address1": "Elsewhere 1"}, *accounts[1:])
+    asked = run_command(scene, tmp_path, "send", "second.ndjson", *sending, "--replace-changed")
+    assert asked.returncode == 1
+    assert "1 WOULD_IMPORT, 1 WOULD_REPLACE, 1 ALREADY_IMPORTED" in asked.stderr
+    assert "Replace 1 account, and send the file?" in asked.stderr
+    sure = run_command(scene, tmp_path, "send", "second.ndjson", *sending, "--replace-changed", "--yes")
+    assert (sure.returncode, "1 IMPORTED, 1 REPLACED, 1 ALREADY_IMPORTED" in sure.stdout) == (0, True), sure
+    for refused in (
+        ("--mode", "stage"),
+        ("--mode", "import", "--kind", "notes"),
+        (*sending, "--as", "single"),
+    ):
+        wrong = run_command(scene, tmp_path, "send", "second.ndjson", *refused, "--replace-changed")
+        assert wrong.returncode == 2
+
+
 def test_a_batch_is_sent_with_the_totals_of_its_file(scene: Scene, tmp_path: Path) -> None:
     _write(tmp_path / "book.ndjson", *generate_accounts(3, supplier=SUPPLIER, seed=12))
     run_command(scene, tmp_path, "check", "book.ndjson", "--totals", "totals.json")

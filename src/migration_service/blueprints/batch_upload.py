@@ -22,9 +22,14 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.errors import BatchFileError, ErrorItem, RequestFailedValidationError
 from migration_service.schemas.batches import BatchArgumentsSchema
+from migration_service.services.access.scopes import Scope, require_scope
 from migration_service.services.batches.error_threshold_options import read_threshold
 from migration_service.services.batches.error_thresholds import ErrorThreshold
-from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder
+from migration_service.services.batches.intake.options import (
+    INCLUDE_OLDER_VERSIONS,
+    REPLACE_DIFFERING,
+    BatchOrder,
+)
 from migration_service.services.batches.intake.quotas import BatchQuotas
 from migration_service.services.batches.intake.storing import IntakeLimits, take_in_batch, take_in_pending
 from migration_service.services.batches.intake.upload import OnAccepted
@@ -78,7 +83,7 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
     return BatchOrder(
         mode=mode,
         kind=kind,
-        options={name: arguments[name] for name in _OPTIONS if name in arguments},
+        options={name: arguments[name] for name in _OPTIONS if name in arguments} | _read_replace(arguments),
         operations_team_name=None if kind is BatchKind.ACCOUNTS and not mode.creates else team,
         source=BatchSource(arguments["source"]),
         api_key_id=caller().api_key_id,
@@ -89,6 +94,14 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
         extracted_at=arguments.get("extracted_at"),
         error_threshold=read_threshold_arguments(arguments),
     )
+
+
+def _read_replace(arguments: Mapping[str, Any]) -> dict[str, bool]:
+    """Return the option to replace accounts. Raise PermissionDeniedError if the key may not."""
+    if "replace" not in arguments:
+        return {}
+    require_scope(caller().scopes, [Scope.REPLACE])
+    return {REPLACE_DIFFERING: True}
 
 
 def read_threshold_arguments(arguments: Mapping[str, Any]) -> ErrorThreshold | None:

@@ -51,7 +51,7 @@ _BODY = {
     for name, it in example_of(UndoBodySchema).items()
     if name not in ("batch", "wave", "by", "overrides")
 }
-_TARGET_ERRORS = (
+TARGET_ERRORS = (
     errors.RequestFailedValidationError,
     errors.ParseError,
     errors.ImportSupplierNotFoundInBodyError,
@@ -66,7 +66,7 @@ _TARGET_ERRORS = (
 
 @blueprint.post("/preview/", endpoint="preview_undo")
 @blueprint.response(200, UndoPreviewAnswerSchema, example=UndoPreviewAnswerSchema.example(**_NO_WAVE))
-@answers_errors(blueprint, *_TARGET_ERRORS)
+@answers_errors(blueprint, *TARGET_ERRORS)
 @json_body(blueprint, UndoTargetSchema(), {name: it for name, it in _BODY.items() if name != "reason"})
 @while_client_waits
 @database_searches()
@@ -76,7 +76,7 @@ def preview(body: dict[str, Any]) -> Response:
     Shows how many accounts would be undone, and what blocks the others. Nothing is changed.
     """
     with resources().Session.begin() as session:
-        order = _read_order(session, body)
+        order = read_order(session, body)
         begin_answer()
         found = preview_undo(session, order)
     return jsonify(UndoPreviewAnswerSchema().dump(found))
@@ -87,7 +87,7 @@ def preview(body: dict[str, Any]) -> Response:
 @blueprint.response(202, UndoProgressAnswerSchema, example=_PROGRESS)
 @answers_errors(
     blueprint,
-    *_TARGET_ERRORS,
+    *TARGET_ERRORS,
     errors.ImportSupplierLiveError,
     errors.NothingToUndoError,
     errors.AccountInUndoError,
@@ -100,13 +100,14 @@ def start(body: dict[str, Any]) -> Response:
 
     Workers remove the accounts with all their data. Each import is pending again, with the payload that was
     staged. If it is processed again, the account gets a new number. Unsent customer e-mails are withdrawn. A
-    blocked account is kept, and its outcome says why. If a wave is undone, its plan waits until the undo has
+    blocked account is kept, and its outcome says why. Of a batch of added data only what it has added is
+    removed, and the balances are as before. If a wave is undone, its plan waits until the undo has
     ended. Then the wave is reconciled again.
     """
     with resources().Session.begin() as session:
         may_override = Scope.OVERRIDE in (caller().scopes or ())  # a key without limits may not
         role = OperatorRole.ADMINISTER if may_override else None
-        order = _read_order(session, body)
+        order = read_order(session, body)
         undo_id = str(start_undo(session, order, role=role, on_accepted=_begin_answer))
         answer = jsonify(_report(session, undo_id))
         answer.status_code = 202
@@ -184,7 +185,8 @@ def cancel(undo_id: str) -> Response:
         return jsonify(_report(session, undo_id))
 
 
-def _read_order(session: Session, body: dict[str, Any]) -> UndoOrder:
+def read_order(session: Session, body: dict[str, Any]) -> UndoOrder:
+    """Return the order in a body that names accounts, a batch or a wave."""
     supplier = supplier_in_body(session, body)
     batch = None
     if "batch" in body:

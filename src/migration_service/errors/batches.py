@@ -132,6 +132,17 @@ class AccountBusyError(LineError):
     default_attr = "external_account_number"
 
 
+class AddedDataDoesNotFitError(LineError):
+    """The account was not replaced, because something that was added to it does not fit the new version."""
+
+    code = "added_data_does_not_fit"
+    default_detail = "The account was not replaced, because the new version does not fit what was added."
+    remedy = (
+        "Undo the batch that added it, and send it again after the account was replaced. Or correct the new "
+        "version."
+    )
+
+
 class NewerVersionRefusedError(LineError):
     """A newer version of the account was sent, but refused. The staged or created version is older.
 
@@ -161,6 +172,6 @@ class PayloadDiffersError(LineError):
     severity = "warning"
     default_detail = "The account was created from another payload."
     remedy = (
-        "Check the paths. Send later events as added data. For any other difference ask the operator: until "
-        "go-live the account can be undone and sent again."
+        "Check the paths. Send later events as added data. For any other difference replace the account, as "
+        "is possible until go-live: send it in a batch with `replace=differing`."
     )

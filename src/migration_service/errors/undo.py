@@ -1,6 +1,6 @@
 """Errors about undoing imports, and about go-live."""
 
-from migration_payloads.errors import InvalidError
+from migration_payloads.errors import InvalidError, LineError
 from migration_service.errors.base import NotFoundError
 
 
@@ -29,6 +29,14 @@ class NothingToUndoError(InvalidError):
     remedy = "Check the id of the batch, or the numbers. An account that was undone is pending."
 
 
+class NothingToReplaceError(InvalidError):
+    """None of the accounts has a newer version that could replace it, or waits to be created."""
+
+    code = "nothing_to_replace"
+    default_detail = "No newer version of these accounts was sent that could replace them."
+    remedy = "Preview the replacement, which says what is known of the accounts. Send their newer versions."
+
+
 class AccountInUndoError(InvalidError):
     """The account is in another undo that has not ended."""
 
@@ -42,6 +50,14 @@ class ImportSupplierLiveError(InvalidError):
 
     code = "import_supplier_live"
     default_detail = "The import supplier has gone live. Its accounts can no longer be undone."
+    remedy = "Correct the account on the platform."
+
+
+class AccountLiveError(LineError):
+    """The account has gone live. It belongs to the platform, and can no longer be undone or replaced."""
+
+    code = "account_live"
+    default_detail = "The account has gone live. It can no longer be undone or replaced."
     remedy = "Correct the account on the platform."
 
 

@@ -62,6 +62,8 @@ class AccountImportProcess(Base):
     #: version does not remove the mark.
     refused_extracted_at: Mapped[datetime | None]
     refused_sent_at: Mapped[datetime | None]
+    #: Its payload, if it is valid: it can replace the account that exists.
+    refused_payload: Mapped[dict[str, Any] | None]
     refused_batch_id: Mapped[UUID | None]
     refused_line_number: Mapped[int | None]
     #: The key, request and address that staged the payload. There is no foreign key, because keys are never

@@ -70,6 +70,13 @@ class BatchArgumentsSchema(Fields):
         "With `source=pending`: include accounts whose newer version was refused. The default is false.",
         False,
     )
+    replace = fields.Choice(
+        states.Replace,
+        "Accounts only, in modes `import` and `dry-run`: create accounts that exist and differ again, under "
+        "the same number, with what was added to them since. With `source=pending`, these are the accounts "
+        "whose newest version was sent and not taken. The key needs the scope `replace`.",
+        "differing",
+    )
     name = fields.Text("A name to recognise the batch by.", "First night", max_length=200)
     file_name = fields.Text("The name of the file in the body.", "book.ndjson.gz", max_length=255)
     profile = fields.Choice(

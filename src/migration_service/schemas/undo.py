@@ -12,9 +12,9 @@ from migration_service.schemas.deciding import decided_by
 from migration_service.schemas.paging import page_cursor, page_limit
 from migration_service.states import UndoBlocker, UndoOutcome, UndoState
 
-_BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
+BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
 _UNDO_ID = "019aa5e0-9a31-7f00-8c15-6f2d1b7e4a90"
-_PLAN_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b12"
+PLAN_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b12"
 _MOMENT = "2026-03-02T08:00:00Z"
 _CODES = [blocker.value for blocker in UndoBlocker]
 
@@ -22,12 +22,12 @@ _CODES = [blocker.value for blocker in UndoBlocker]
 class UndoneWaveSchema(CommandFields):
     """A wave of a plan."""
 
-    plan_id = fields.Identifier("The id of the plan.", _PLAN_ID, required=True)
+    plan_id = fields.Identifier("The id of the plan.", PLAN_ID, required=True)
     number = fields.WholeNumber("The number of the wave.", 1, required=True)
 
 
 class UndoTargetSchema(CommandFields):
-    """The accounts to undo: those of a batch or a wave, or accounts by number."""
+    """The accounts to undo: those of a batch or a wave, or accounts by number; or what a batch has added."""
 
     import_supplier = fields.NormalIdentifier(
         "Code of the accounts' import supplier.", "DEMO_SUPPLIER", required=True
@@ -35,11 +35,14 @@ class UndoTargetSchema(CommandFields):
     external_account_numbers = fields.Values(
         fields.NormalIdentifier(), "The numbers of the accounts.", ["10000001"]
     )
-    batch = fields.Identifier("Instead of numbers: all accounts that this batch created.", _BATCH_ID)
+    batch = fields.Identifier(
+        "Instead of numbers: all accounts that this batch created, or what it has added to accounts.",
+        BATCH_ID,
+    )
     wave = fields.Object(
         UndoneWaveSchema,
         "Instead of numbers: all accounts that this wave created.",
-        {"plan_id": _PLAN_ID, "number": 1},
+        {"plan_id": PLAN_ID, "number": 1},
     )
 
     @validates_schema(skip_on_field_errors=True)
@@ -97,8 +100,8 @@ class UndoPreviewAnswerSchema(AnswerSchema):
     """The preview of an undo."""
 
     import_supplier = answers.String("Code of the import supplier.", "DEMO_SUPPLIER")
-    batch_id = answers.UUID("The batch, or null for numbers.", _BATCH_ID, allow_none=True)
-    plan_id = answers.UUID("The plan, or null if the batch is not a wave.", _PLAN_ID, allow_none=True)
+    batch_id = answers.UUID("The batch, or null for numbers.", BATCH_ID, allow_none=True)
+    plan_id = answers.UUID("The plan, or null if the batch is not a wave.", PLAN_ID, allow_none=True)
     wave_number = answers.Integer("The number of that wave in its plan, or null.", 1, allow_none=True)
     accounts = answers.Integer("Created accounts in the undo.", 1_000)
     revertible = answers.Integer("Accounts that would be undone.", 997)
@@ -115,8 +118,8 @@ class UndoAnswerSchema(AnswerSchema):
 
     undo_id = answers.UUID("The id of the undo.", _UNDO_ID)
     import_supplier = answers.String("Code of the import supplier.", "DEMO_SUPPLIER")
-    batch_id = answers.UUID("The batch, or null for numbers.", _BATCH_ID, allow_none=True)
-    plan_id = answers.UUID("The plan, or null if the batch is not a wave.", _PLAN_ID, allow_none=True)
+    batch_id = answers.UUID("The batch, or null for numbers.", BATCH_ID, allow_none=True)
+    plan_id = answers.UUID("The plan, or null if the batch is not a wave.", PLAN_ID, allow_none=True)
     wave_number = answers.Integer("The number of that wave in its plan, or null.", 1, allow_none=True)
     state = answers.String("Its state.", "RUNNING", words=UndoState)
     reason = answers.String("Why.", "The mapping of tariffs was wrong.")

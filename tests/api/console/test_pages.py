@@ -162,17 +162,14 @@ def test_states_have_words_on_dutch_pages_and_a_reason_is_a_sentence(
     assert "Gepauzeerd vanwege te veel fouten." in page
 
 
-def test_a_batch_of_added_data_says_that_it_cannot_be_undone(
+def test_what_a_batch_has_added_is_taken_back_on_its_page(
     administrator: ConsoleClient, account: ImportedAccount, batches: BatchClient
 ) -> None:
     batch_id = batches.run([account.pair | {"notes": [{"body": "Called."}]}], kind="notes")["batch_id"]
-    assert batches.get(batch_id)["counts"]["ADDED"] == 1
-    page = administrator.see(f"/batches/{batch_id}/")
-    assert "Added data cannot be undone as a batch" in page
-    assert "/undo/" not in page
-    refused = administrator.get(f"/batches/{batch_id}/undo/")
-    assert refused.status_code == 400
-    assert "Only batches of accounts are undone." in refused.text
+    assert f"/batches/{batch_id}/undo/" in administrator.see(f"/batches/{batch_id}/")
+    page = administrator.see(f"/batches/{batch_id}/undo/")
+    assert "What the batch has added is removed from 1 account" in page
+    assert "Take it back" in page
 
 
 _STEPS = re.compile(r'<ol class="steps">(.*?)</ol>', re.DOTALL)

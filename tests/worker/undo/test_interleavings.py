@@ -50,6 +50,7 @@ from migration_service.states import BatchState, ImportState, UndoOutcome
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.go_lives import GoLiveClient
+from support.imported_account import ImportedAccount
 from support.interleavings import COMMIT, Run, Script, Step, explore
 from support.rows import set_live
 from support.servers import EmbeddedServers
@@ -340,6 +341,157 @@ def test_a_go_live_and_another_act(start: Start, make: Callable[[Undone], Act]) 
         assert client.owned("old") == []
 
     assert explore(start().supplier.Session, script, may_raise=True) >= 3
+
+
+@dataclass
+class Renewed:
+    """An account that was created, and a batch with a newer version of it that a worker has claimed."""
+
+    undone: Undone
+    chunk: ChunkKey
+    claims: list[UUID]
+
+    @classmethod
+    def begin(cls, undone: Undone) -> "Renewed":
+        newer = undone.payload | {"billing_address1": NEWER}
+        batch_id = UUID(undone.batches.start([newer], replace="differing"))
+        renewed = cls(undone, ChunkKey(batch_id, 1), [new_id()])
+        with undone.supplier.Session.begin() as session:
+            claim_chunk(session, renewed.chunk, renewed.claims)
+        return renewed
+
+    def work(self) -> list[Step]:
+        return [("work", lambda session: work_on_chunk(session, self.chunk, self.claims)), COMMIT]
+
+    def status(self) -> str:
+        with self.undone.supplier.Session() as session:
+            return str(session.get_one(BatchLine, (self.chunk.batch_id, 1)).status)
+
+    def check(self, run: Run) -> dict[str, Any] | None:
+        """Check that the account is there at most once, in one version. Return it, or None if it is gone."""
+        unexpected = {name: it for name, it in run.errors.items() if not isinstance(it, ServiceError)}
+        assert not unexpected
+        found = self.undone.accounts()
+        assert bool(found) == (self.undone.state() == ImportState.IMPORTED)
+        if not found:
+            return None
+        account = ImportedAccount(self.undone.supplier, self.undone.number).read()
+        process = self.undone.supplier.process_row(self.undone.number)
+        if process.payload is not None:
+            assert account["billing_address1"] == process.payload["billing_address1"]
+            assert self.undone.supplier.reconcile()["differing"] == 0
+        return account
+
+
+NEWER = "Keizersgracht 1"
+
+
+def _add(renewed: Renewed) -> Act:
+    steps, _ = _transaction(renewed.undone)
+
+    def check(run: Run) -> None:
+        account = renewed.check(run)
+        assert run.results["other.add"] is True, "an account that is replaced is not away meanwhile"
+        assert account is not None
+        assert renewed.status() == "REPLACED"
+        sent = renewed.undone.payload["ledgers"]
+        added = [len(it.get("added_transactions", ())) for it in account["ledgers"]]
+        assert sum(added) == 1
+        balance = sum(it["ledger_balance"] for it in account["ledgers"])
+        assert balance == sum(Decimal(str(it["ledger_balance"])) for it in sent) + 1
+
+    return steps, check
+
+
+def _confirm(renewed: Renewed) -> Act:
+    steps, _ = _confirmation(renewed.undone)
+
+    def check(run: Run) -> None:
+        account = renewed.check(run)
+        assert run.results["other.add"] is True
+        assert account is not None
+        assert (renewed.status(), len(account["added_payment_instructions"])) == ("REPLACED", 1)
+
+    return steps, check
+
+
+def _undo(renewed: Renewed) -> Act:
+    def check(run: Run) -> None:
+        renewed.undone.finish()
+        is_gone = renewed.check(run) is None
+        assert renewed.undone.outcome() == ("REVERTED", [])
+        assert renewed.status() == ("REPLACED" if is_gone else "IMPORTED")
+        assert renewed.undone.service_account_number not in renewed.undone.accounts()
+
+    return renewed.undone.revert(), check
+
+
+def _erase(renewed: Renewed) -> Act:
+    steps, _ = _erasure(renewed.undone)
+
+    def check(run: Run) -> None:
+        account = renewed.check(run)
+        assert account is not None
+        refused = "other.erase" in run.errors
+        process = renewed.undone.supplier.process_row(renewed.undone.number)
+        assert (process.payload is None) == (not refused)
+        assert process.refused_payload is None or refused
+        if not refused:
+            assert "customers" not in account
+            assert account.get("billing_address1") is None
+
+    return steps, check
+
+
+def _live(renewed: Renewed) -> Act:
+    steps, _ = _going_live(renewed.undone)
+
+    def check(run: Run) -> None:
+        account = renewed.check(run)
+        assert account is not None
+        assert renewed.status() in ("REPLACED", "FAILED")
+        assert (account["billing_address1"] == NEWER) == (renewed.status() == "REPLACED")
+        if run.before("other.commit", "replace.work"):
+            assert renewed.status() == "FAILED"
+        if renewed.status() == "REPLACED":
+            assert run.before("replace.commit", "other.commit"), "nothing is replaced after it"
+
+    return steps, check
+
+
+def _process(renewed: Renewed) -> Act:
+    attempt = renewed.undone.supplier.attempt_of(renewed.undone.number)
+
+    def begin(session: Session) -> bool:
+        return states.start(OpenTransaction.of(session), attempt, durable=True)
+
+    def check(run: Run) -> None:
+        assert run.results["other.begin"] is False, "it is never pending in between"
+        assert renewed.check(run) is not None
+        assert renewed.status() == "REPLACED"
+
+    return [("begin", begin), COMMIT], check
+
+
+def _second_replacement(renewed: Renewed) -> Act:
+    second = Renewed.begin(renewed.undone)
+
+    def check(run: Run) -> None:
+        assert renewed.check(run) is not None
+        assert sorted([renewed.status(), second.status()]) == ["ALREADY_IMPORTED", "REPLACED"]
+
+    return second.work(), check
+
+
+@pytest.mark.parametrize("make", [_add, _confirm, _undo, _erase, _live, _process, _second_replacement])
+def test_a_replacement_and_another_act(start: Start, make: Callable[[Renewed], Act]) -> None:
+    def script() -> Script:
+        renewed = Renewed.begin(start())
+        steps, check = make(renewed)
+        run = yield {"replace": renewed.work(), "other": steps}
+        check(run)
+
+    assert explore(start().supplier.Session, script, may_raise=True) >= 4
 
 
 def test_a_batch_is_resumed_or_undone(batches: BatchClient) -> None:

@@ -17,6 +17,7 @@ from migration_service.services.undo.starting import start_undo
 from migration_service.services.waves.sweep import advance_plan
 from migration_service.states import UndoState
 from support.audit import audited
+from support.batch_client import counts
 from support.imported_account import codes_of, refusal_of
 from support.interleavings import COMMIT, Script, explore
 from support.supplier_client import SupplierClient
@@ -62,6 +63,35 @@ def _refused(answer: Any) -> str:
 
 def _actions(waves: WaveClient, plan: dict[str, Any]) -> list[str]:
     return [it.action for it in audited(waves.supplier.Session, subject=f"{plan['plan_id']} 1")]
+
+
+def test_a_wave_that_was_undone_and_corrected_is_imported_again_without_a_file(
+    waves: WaveClient, undos: UndoClient
+) -> None:
+    plan = _pilot(waves)
+    numbers = sorted(it["external_account_number"] for it in waves.supplier.accounts(6))[:4]
+    created = {it: waves.supplier.process_row(it).service_account_number for it in numbers}
+    undos.run(*numbers[:2])
+    for payload in waves.supplier.accounts(6):
+        if payload["external_account_number"] in numbers[1:3]:
+            waves.supplier.stage(payload | {"billing_address1": "Keizersgracht 1"})
+    target = {"import_supplier": waves.supplier.code, "wave": _wave(plan)}
+    preview = waves.supplier.post("/replacements/preview/", target).json or {}
+    assert [preview[it] for it in ("accounts", "replaced", "created", "unchanged")] == [4, 1, 2, 1]
+    answer = waves.supplier.post("/replacements/", target | {"reason": "It was undone."})
+    assert answer.status_code == 202, answer.text
+    waves.run()
+    assert counts(waves.supplier.get(f"/batches/{(answer.json or {})['batch_id']}/").json or {}) == {
+        "IMPORTED": 2,
+        "REPLACED": 1,
+    }
+    rows = {it: waves.supplier.process_row(it) for it in numbers}
+    assert [rows[it].service_account_number == created[it] for it in numbers] == [False, False, True, True]
+    addresses = [(rows[it].payload or {})["billing_address1"] for it in numbers[1:3]]
+    assert addresses == ["Keizersgracht 1"] * 2
+    assert waves.act(plan, 1, "reconcile").status_code == 200
+    waves.run()
+    assert waves.states(plan)[0] == "CLEAN"
 
 
 def test_an_approved_wave_is_previewed_and_undone_and_waits_for_a_person(

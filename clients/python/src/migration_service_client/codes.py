@@ -202,6 +202,10 @@ class NothingGoesLive(ServiceError):
     """None of the accounts exists and has yet to go live."""
 
 
+class NothingToReplace(ServiceError):
+    """None of the accounts has a newer version that could replace it, or waits to be created."""
+
+
 class NothingToUndo(ServiceError):
     """None of the accounts exists, so there is nothing to undo."""
 

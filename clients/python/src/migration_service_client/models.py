@@ -785,6 +785,13 @@ class ImportSupplierAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptBackAnswer:
+    code: str
+    accounts: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsAnswer:
     body_bytes: int
     batch_bytes: int
@@ -953,6 +960,16 @@ class ReconciliationDiffers:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedeliveredAnswer:
     events: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacementPreviewAnswer:
+    import_supplier: str
+    accounts: int
+    replaced: int
+    created: int
+    unchanged: int
+    blockers: "tuple[KeptBackAnswer, ...]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

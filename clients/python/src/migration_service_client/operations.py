@@ -300,6 +300,7 @@ def start_batch(
     check_previously_added: bool | None = None,
     force_add_to_current_statement: bool | None = None,
     include_older_versions: bool | None = None,
+    replace: str | None = None,
     name: str | None = None,
     file_name: str | None = None,
     profile: str | None = None,
@@ -326,6 +327,7 @@ def start_batch(
             "check_previously_added": check_previously_added,
             "force_add_to_current_statement": force_add_to_current_statement,
             "include_older_versions": include_older_versions,
+            "replace": replace,
             "name": name,
             "file_name": file_name,
             "profile": profile,
@@ -673,6 +675,56 @@ def end_session(session_id: str) -> Request[models.SessionAnswer]:
 def get_api_key() -> Request[models.ApiKeyAnswer]:
     """Get your API key, and what holds for it."""
     return Request("get_api_key", *target("GET api-key/"), models.ApiKeyAnswer)
+
+
+def preview_replacement(
+    *,
+    import_supplier: str,
+    external_account_numbers: Sequence[str] | Absent = ABSENT,
+    batch: str | Absent = ABSENT,
+    wave: models.UndoneWave | Json | Absent = ABSENT,
+) -> Request[models.ReplacementPreviewAnswer]:
+    """Preview a replacement."""
+    return Request(
+        "preview_replacement",
+        *target("POST replacements/preview/"),
+        models.ReplacementPreviewAnswer,
+        body=members(
+            import_supplier=import_supplier,
+            external_account_numbers=external_account_numbers,
+            batch=batch,
+            wave=wave,
+        ),
+    )
+
+
+def start_replacement(
+    *,
+    import_supplier: str,
+    reason: str,
+    idempotency_key: str | None = None,
+    external_account_numbers: Sequence[str] | Absent = ABSENT,
+    batch: str | Absent = ABSENT,
+    wave: models.UndoneWave | Json | Absent = ABSENT,
+    by: str | Absent = ABSENT,
+    operations_team_name: str | Absent = ABSENT,
+) -> Request[models.BatchProgressAnswer]:
+    """Start a replacement."""
+    return Request(
+        "start_replacement",
+        *target("POST replacements/"),
+        models.BatchProgressAnswer,
+        headers={"Idempotency-Key": idempotency_key},
+        body=members(
+            import_supplier=import_supplier,
+            external_account_numbers=external_account_numbers,
+            batch=batch,
+            wave=wave,
+            reason=reason,
+            by=by,
+            operations_team_name=operations_team_name,
+        ),
+    )
 
 
 def preview_undo(
@@ -1142,6 +1194,8 @@ class Operations:
     list_sessions = Each(list_sessions)
     end_session = Call(end_session)
     get_api_key = Call(get_api_key)
+    preview_replacement = Call(preview_replacement)
+    start_replacement = Call(start_replacement)
     preview_undo = Call(preview_undo)
     start_undo = Call(start_undo)
     list_undos = Each(list_undos)

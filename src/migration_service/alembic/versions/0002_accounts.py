@@ -40,6 +40,7 @@ _PROCESSES = """
         runs_alone boolean NOT NULL DEFAULT false,
         refused_extracted_at timestamptz,
         refused_sent_at timestamptz,
+        refused_payload jsonb,
         CONSTRAINT ck_account_import_process_attempt_in_progress
             CHECK ((state = 'IN_PROGRESS') = (attempt_id IS NOT NULL)),
         CONSTRAINT uq_account_import_process_pair UNIQUE (import_supplier_id, external_account_number)

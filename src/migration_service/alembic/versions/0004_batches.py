@@ -68,8 +68,9 @@ _TABLES = """
         meant_number text,
         account_import_process_id bigint,
         status text NOT NULL DEFAULT 'PENDING' CONSTRAINT ck_batch_line_status
-            CHECK (status IN ('PENDING', 'VALID', 'STAGED', 'IMPORTED', 'WOULD_IMPORT', 'ALREADY_IMPORTED',
-                              'SKIPPED', 'ADDED', 'WOULD_ADD', 'ALREADY_ADDED', 'DEFERRED', 'FAILED')),
+            CHECK (status IN ('PENDING', 'VALID', 'STAGED', 'IMPORTED', 'WOULD_IMPORT', 'REPLACED',
+                              'WOULD_REPLACE', 'ALREADY_IMPORTED', 'SKIPPED', 'ADDED', 'WOULD_ADD',
+                              'ALREADY_ADDED', 'DEFERRED', 'FAILED')),
         service_account_number text,
         errors jsonb,
         warnings jsonb,

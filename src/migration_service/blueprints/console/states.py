@@ -35,6 +35,7 @@ WORDS: Mapping[str, str] = {
     "Paused": mark("paused"),
     "RECONCILING": mark("is being reconciled"),
     "REFUSED": mark("refused"),
+    "REPLACED": mark("replaced"),
     "REVERTED": mark("reverted"),
     "RUNNING": mark("runs"),
     "SAME": mark("the same"),
@@ -55,6 +56,7 @@ WORDS: Mapping[str, str] = {
     "WITHDRAWN": mark("withdrawn"),
     "WOULD_ADD": mark("would be added"),
     "WOULD_IMPORT": mark("would be imported"),
+    "WOULD_REPLACE": mark("would be replaced"),
 }
 
 _OF_WAVE: Mapping[str, str] = {

@@ -46,6 +46,7 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "old_figures": (Scope.READ, Scope.BATCHES),
     "old_figures.set_old_figures": (Scope.BATCHES,),
     "undo": (Scope.UNDO,),
+    "replacements": (Scope.REPLACE,),
     "undo.list_undos": (Scope.READ, Scope.UNDO),
     "undo.get_undo": (Scope.READ, Scope.UNDO),
     "undo.get_undo_results": (Scope.READ, Scope.UNDO),

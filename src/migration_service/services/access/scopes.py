@@ -31,6 +31,8 @@ class Scope(StrEnum):
     UNDO = "undo"
     #: Deciding that accounts go live, after which nobody can undo them.
     GO_LIVE = "go_live"
+    #: Replacing created accounts by a newer version, until their go-live.
+    REPLACE = "replace"
     #: Setting up webhooks, which are sent every event.
     WEBHOOKS = "webhooks"
     #: Undoing accounts although something blocks them. A key without limits does not have it.

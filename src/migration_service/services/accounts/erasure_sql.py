@@ -125,7 +125,7 @@ ERASE_REASONS = text("""
 ERASE_PROCESS = text("""
     UPDATE account_import_process SET payload = NULL, warnings = NULL, payload_sha256 = '',
         refused_at = NULL, refused_errors = NULL, refused_extracted_at = NULL, refused_batch_id = NULL,
-        refused_line_number = NULL, refused_sent_at = NULL
+        refused_line_number = NULL, refused_sent_at = NULL, refused_payload = NULL
     WHERE id = :process_id
 """)
 

@@ -136,14 +136,15 @@ def _find_supply_types(session: Session, ledgers: dict[int, list[Any]]) -> dict[
 
 def _count_added(session: Session, account_pks: Collection[int]) -> Counter[int]:
     counted = session.execute(
-        select(Transaction.ledger_pk, func.count())
+        # Not their number, because some may have been taken back.
+        select(Transaction.ledger_pk, func.max(Transaction.position) + 1)
         .where(
             one_of(Transaction.account_pk.expression, account_pks),
             Transaction.period == TransactionPeriod.ADDED,
         )
         .group_by(Transaction.ledger_pk)
     )
-    return Counter({row.ledger_pk: int(row[1]) for row in counted})
+    return Counter({row.ledger_pk: int(row[1] or 0) for row in counted})
 
 
 _SAVE = text("""

@@ -9,8 +9,19 @@ from functools import cache
 from sqlalchemy import Table, TextClause, text
 
 from migration_service.db.base import Base
-from migration_service.models import Account, Customer, Note, PaymentInstruction, SupplyAddress
+from migration_service.models import (
+    Account,
+    Customer,
+    CustomerEmail,
+    Ledger,
+    Note,
+    PaymentInstruction,
+    Statement,
+    SupplyAddress,
+    Transaction,
+)
 from migration_service.models.part import table_of
+from migration_service.states import StatementOrigin, TransactionPeriod
 
 _ACCOUNT = table_of(Account)
 #: Tables whose rows say who somebody is, where they live, and what they were told, and nothing of the books.
@@ -24,6 +35,28 @@ def removal_statements() -> list[TextClause]:
     Customer e-mails are removed with the customers, so none is sent after the commit.
     """
     return [_delete(table, condition) for table, condition in reversed(rows_of_accounts().items())]
+
+
+#: What a replaced account keeps, or gives up only when its new version exists.
+_KEPT = [table_of(it) for it in (Account, Note, PaymentInstruction, Customer, CustomerEmail, Ledger)]
+
+
+@cache
+def renewal_statements() -> list[TextClause]:
+    """Return the statements that remove what came with the payload of accounts, in order.
+
+    The accounts, their customers and ledgers, and what was added to them are kept.
+    """
+    sent = "account_pk = ANY (:account_ids) AND {}"
+    conditions = {
+        _ACCOUNT: "id = ANY (:account_ids)",
+        table_of(Transaction): sent.format(f"period <> '{TransactionPeriod.ADDED}'"),
+        table_of(Statement): sent.format(f"origin <> '{StatementOrigin.ADDED}'"),
+    }
+    found = _find_below(conditions)
+    # A table comes after those that it refers to.
+    ordered = [table for table in Base.metadata.sorted_tables if table in found and table not in _KEPT]
+    return [_delete(table, found[table]) for table in reversed(ordered)]
 
 
 @cache

@@ -225,10 +225,11 @@ _SUMS = text("""
 
 def _count_added(session: Session, account_pks: set[int]) -> Counter[int]:
     counted = session.execute(
-        select(Statement.account_pk, func.count())
+        # Not their number, because some may have been taken back.
+        select(Statement.account_pk, func.max(Statement.position) + 1)
         .where(
             one_of(Statement.account_pk.expression, account_pks), Statement.origin == StatementOrigin.ADDED
         )
         .group_by(Statement.account_pk)
     )
-    return Counter({row[0]: int(row[1]) for row in counted})
+    return Counter({row[0]: int(row[1] or 0) for row in counted})

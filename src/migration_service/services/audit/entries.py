@@ -42,6 +42,8 @@ class AuditAction(StrEnum):
     ACCOUNT_READ = "account.read"
     #: A person started a batch, in the console or with a command.
     BATCH_ORDERED = "batch.ordered"
+    #: A batch was started that replaces accounts. The details contain the reason, if there is one.
+    REPLACEMENT_ORDERED = "replacement.ordered"
     BATCH_PAUSED = "batch.paused"
     BATCH_RESUMED = "batch.resumed"
     BATCH_CANCELLED = "batch.cancelled"

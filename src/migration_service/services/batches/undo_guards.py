@@ -41,7 +41,7 @@ def require_no_undo_of_plan(session: Session, plan: WavePlan) -> None:
 def require_batch_at_rest(batch: Batch) -> None:
     """Raise BatchStateError if the batch creates accounts."""
     if batch.state in OPEN:
-        raise BatchStateError(f"The batch is {batch.state}. Pause or cancel it before you undo it.")
+        raise BatchStateError(f"The batch is {batch.state}. Pause or cancel it first.")
 
 
 def require_plan_at_rest(session: Session, batch: Batch) -> None:
@@ -52,7 +52,7 @@ def require_plan_at_rest(session: Session, batch: Batch) -> None:
         if other.state == WaveState.RECONCILING:
             raise WaveStateError(f"Wave {other.number} of the plan is being reconciled. Wait until it is.")
         if session.get_one(Batch, other.batch_id, populate_existing=True).state in OPEN:
-            detail = f"Wave {other.number} of the plan is running. Pause or stop it before you undo a wave."
+            detail = f"Wave {other.number} of the plan is running. Pause or stop it first."
             raise WaveStateError(detail)
 
 

@@ -13,6 +13,7 @@ _RECORD = """
     WHERE supplier.sends_customer_emails
       AND account.account_import_process_id = ANY(%(account_import_process_ids)s::bigint[])
     ORDER BY customer.id
+    ON CONFLICT (customer_pk) DO NOTHING
     RETURNING id
 """
 
@@ -21,6 +22,6 @@ def record_customer_emails(transaction: OpenTransaction, account_import_process_
     """Record a message to each customer of these accounts with an address, in the caller's transaction.
 
     Record none if the supplier does not send e-mails. Call this once for each created account, never in a dry
-    run.
+    run. A customer of an account that was created again has at most one.
     """
     transaction.execute(_RECORD, {"account_import_process_ids": list(account_import_process_ids)})

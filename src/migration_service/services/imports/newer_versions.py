@@ -51,15 +51,17 @@ class RefusedVersion:
     sha256: bytes | None = None
     #: Its line in its batch.
     line_number: int | None = None
+    #: Its payload, if that is valid.
+    payload: bytes | None = None
 
 
 # Locked in order of the numbers, as in staging. The hash of an erased account is empty, and nothing is kept
 # of later versions.
 _MARK = f"""
     WITH locked AS MATERIALIZED (
-        SELECT process.id, refused.errors, refused.line_number
+        SELECT process.id, refused.errors, refused.line_number, refused.payload
         FROM jsonb_to_recordset(%(refused)s::jsonb)
-                 AS refused (number text, errors jsonb, sha256 text, line_number bigint)
+                 AS refused (number text, errors jsonb, sha256 text, line_number bigint, payload text)
         JOIN account_import_process AS process
           ON process.import_supplier_id = %(import_supplier_id)s
          AND process.external_account_number = refused.number
@@ -72,7 +74,7 @@ _MARK = f"""
     SET refused_at = now(), refused_errors = locked.errors, refused_batch_id = %(batch_id)s,
         refused_sent_at = coalesce(%(sent_at)s::timestamptz, now()),
         refused_extracted_at = coalesce(%(extracted_at)s::timestamptz, process.refused_extracted_at),
-        refused_line_number = locked.line_number
+        refused_line_number = locked.line_number, refused_payload = CAST(locked.payload AS jsonb)
     FROM locked WHERE process.id = locked.id
     RETURNING process.id
 """
@@ -113,6 +115,7 @@ def note_refused(
             ],
             "sha256": one.sha256.hex() if one.sha256 else None,
             "line_number": one.line_number,
+            "payload": one.payload and one.payload.decode(),
         }
         for one in refused
     ]
@@ -182,7 +185,7 @@ def explain_refusal(
         errors = differing
         error.errors += differing
     if differing and not isinstance(error, NewerVersionStagedError):
-        refused = RefusedVersion(account.number, errors, account.sha256)
+        refused = RefusedVersion(account.number, errors, account.sha256, payload=account.json)
         note_refused(connection, supplier.id, [refused], extracted_at=extracted_at)
     elif process.state is ImportState.IMPORTED:
         note_taken(connection, supplier.id, [account.number], extracted_at=extracted_at)

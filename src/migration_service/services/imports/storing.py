@@ -61,7 +61,7 @@ SENT_AGAIN = f"""(
 
 _MARK = (
     *("refused_at", "refused_errors", "refused_sent_at"),
-    *("refused_extracted_at", "refused_batch_id", "refused_line_number"),
+    *("refused_extracted_at", "refused_batch_id", "refused_line_number", "refused_payload"),
 )
 
 

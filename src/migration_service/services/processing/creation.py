@@ -57,14 +57,17 @@ def is_service_account_number(text: str) -> bool:
     return _SERVICE_ACCOUNT_NUMBER.fullmatch(text) is not None
 
 
-def create_accounts(transaction: OpenTransaction, teams: Mapping[int, int]) -> dict[int, str]:
+def create_accounts(
+    transaction: OpenTransaction, teams: Mapping[int, int], *, again: bool = False
+) -> dict[int, str]:
     """Create an account from each staged payload, with everything in it (section 4.3).
 
     `teams` has the operations team to link the account to, by the id of its process. Return the service
     account number of each process. The caller holds the locks of the processes. If the database raises an
-    error, nothing is created, and the caller must roll back its transaction or savepoint.
+    error, nothing is created, and the caller must roll back its transaction or savepoint. With `again` the
+    accounts exist without their parts, and keep their row, number and team.
     """
-    return dict(transaction.execute(creation_statement(), values_of(teams)))
+    return dict(transaction.execute(creation_statement(again=again), values_of(teams)))
 
 
 def values_of(teams: Mapping[int, int]) -> dict[str, list[Any]]:
@@ -106,30 +109,40 @@ NUMBER_KEY = next(
 )
 
 
-def creation_statement() -> str:
+def creation_statement(*, again: bool = False) -> str:
     """Return the statement of `create_accounts`."""
-    return f"WITH {creation()} SELECT account_import_process_id, service_account_number FROM account_rows"
+    created = creation(again=again)
+    return f"WITH {created} SELECT account_import_process_id, service_account_number FROM account_rows"
 
 
 @cache
-def creation() -> str:
-    """Return the common table expressions that create accounts, which are generated once per process."""
+def creation(*, again: bool = False) -> str:
+    """Return the common table expressions that create accounts, which are generated once per process.
+
+    With `again` they create the parts of accounts that exist.
+    """
     account_columns = [column for column in payload_columns(Account) if column.name not in _GIVEN]
     inserted = ", ".join(["id", *_GIVEN, *(column.name for column in account_columns)])
     selected = ", ".join(["id", *_GIVEN, *(_value(column) for column in account_columns)])
+    key, known = "nextval('account_id_seq')", ""
+    written = f"INSERT INTO account ({inserted}) SELECT {selected} FROM account_source RETURNING *"
+    if again:
+        key, known = "known.id", "JOIN account AS known ON known.account_import_process_id = process.id"
+        renewed = "".join(f", {column.name} = {_value(column)}" for column in account_columns)
+        written = f"""UPDATE account SET created_at = now(){renewed} FROM account_source
+            WHERE account.id = account_source.id RETURNING account.*"""
     expressions = [
         # `|| '{}'` only unpacks the payload, once instead of in each expression that reads it.
-        """account_source AS MATERIALIZED (
-            SELECT nextval('account_id_seq') AS id, process.id AS account_import_process_id,
+        f"""account_source AS MATERIALIZED (
+            SELECT {key} AS id, process.id AS account_import_process_id,
                    process.import_supplier_id, process.external_account_number,
-                   job.operations_team_id, job.service_account_number, process.payload || '{}' AS part,
+                   job.operations_team_id, job.service_account_number, process.payload || '{{}}' AS part,
                    coalesce(nullif(supplier.document_root, '') || '/', '') AS document_root
             FROM unnest(%(process_ids)s::bigint[], %(team_ids)s::bigint[], %(numbers)s::text[])
                  AS job (process_id, operations_team_id, service_account_number)
             JOIN account_import_process process ON process.id = job.process_id
-            JOIN import_supplier supplier ON supplier.id = process.import_supplier_id)""",
-        f"""account_rows AS (
-            INSERT INTO account ({inserted}) SELECT {selected} FROM account_source RETURNING *)""",
+            JOIN import_supplier supplier ON supplier.id = process.import_supplier_id {known})""",
+        f"account_rows AS ({written})",
     ]
     for model in parts_of(Account):
         expressions += _part_expressions(model)

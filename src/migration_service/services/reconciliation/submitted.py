@@ -489,13 +489,21 @@ KEEP_UNSTAGED = text(f"""
 #: The place before the first of them, with the names of its columns.
 FIRST_UNSTAGED = {"unnumbered": False, "number_key": "", "batch_key": "", "line_key": -1}
 
-# The lines of a batch of added data, or of all import batches of the supplier, by outcome: ADDED, SKIPPED,
-# FAILED, or PENDING for those that nobody has processed. Nobody adds anything to an excluded or erased
-# account.
+_ADDED_LINE_IS_ACKNOWLEDGED = """
+    EXISTS (SELECT FROM acknowledgement
+            WHERE acknowledgement.import_supplier_id = :import_supplier_id
+              AND acknowledgement.external_account_number IS NULL
+              AND acknowledgement.batch_id = line.batch_id
+              AND acknowledgement.line_number = line.line_number)"""
+
+# The lines of a batch of added data, or of all import batches of the supplier, by outcome: ADDED, SKIPPED
+# (also if their data was taken back), FAILED, or PENDING for those that nobody has processed. Nobody adds
+# anything to an excluded or erased account.
 ADDED_LINES = f"""
     SELECT line.*,
            CASE WHEN line.status IN ('{LineStatus.ADDED}', '{LineStatus.ALREADY_ADDED}')
-                THEN '{LineStatus.ADDED}'
+                THEN CASE WHEN {_ADDED_LINE_IS_ACKNOWLEDGED} THEN '{LineStatus.SKIPPED}'
+                     ELSE '{LineStatus.ADDED}' END
                 WHEN line.status = '{LineStatus.SKIPPED}' OR {_IS_MARKED} OR EXISTS (
                     SELECT FROM account_import_process AS process
                     WHERE process.import_supplier_id = :import_supplier_id
@@ -504,11 +512,7 @@ ADDED_LINES = f"""
                      OR {_IS_ERASED} THEN '{LineStatus.SKIPPED}'
                 WHEN line.status = '{LineStatus.FAILED}' THEN '{LineStatus.FAILED}'
                 ELSE '{LineStatus.PENDING}' END AS outcome,
-           EXISTS (SELECT FROM acknowledgement
-                   WHERE acknowledgement.import_supplier_id = :import_supplier_id
-                     AND acknowledgement.external_account_number IS NULL
-                     AND acknowledgement.batch_id = line.batch_id
-                     AND acknowledgement.line_number = line.line_number) AS is_acknowledged
+           {_ADDED_LINE_IS_ACKNOWLEDGED} AS is_acknowledged
     FROM batch JOIN batch_line AS line ON line.batch_id = batch.id
     WHERE batch.import_supplier_id = :import_supplier_id AND batch.kind <> '{BatchKind.ACCOUNTS}'
       AND (batch.id = :batch_id OR (:batch_id IS NULL AND batch.mode = '{BatchMode.IMPORT}'))

@@ -181,10 +181,12 @@ _MARK_SKIPPED = text(f"""
 """)
 
 _REMOVE_PAYLOADS = text(
-    "UPDATE account_import_process SET payload = NULL, warnings = NULL, refused_errors = NULL"
+    "UPDATE account_import_process "
+    "SET payload = NULL, warnings = NULL, refused_errors = NULL, refused_payload = NULL"
     + _some(
         "account_import_process",
-        f"state = '{ImportState.IMPORTED}' AND payload IS NOT NULL AND account_created_at {_BEFORE}",
+        f"state = '{ImportState.IMPORTED}' AND coalesce(payload, refused_payload) IS NOT NULL "
+        f"AND account_created_at {_BEFORE}",
     )
 )
 _REMOVE_FIGURES = text(f"""

@@ -3,20 +3,30 @@
 from migration_service import states
 from migration_service.db.base import literals
 from migration_service.services.accounts.ownership import IS_NEW, SUPPLIER_IS_LIVE
+from migration_service.services.undo.added_data import SETTLED
 
-#: The accounts created by a batch that have not been recreated since.
+#: The outcomes of lines that created their account, or added something to it.
+CREATED = (states.LineStatus.IMPORTED, states.LineStatus.REPLACED, states.LineStatus.ADDED)
+
+#: The accounts that a batch has created, or added to, and that have not been recreated since.
 CREATED_BY_BATCH = f"""
     FROM batch_line AS line
     JOIN account_import_process AS process
       ON process.import_supplier_id = :import_supplier_id
      AND process.external_account_number = line.external_account_number
      AND process.service_account_number = line.service_account_number
-    WHERE line.batch_id = :batch_id AND line.status = '{states.LineStatus.IMPORTED}'
+    WHERE line.batch_id = :batch_id AND line.status IN ({literals(CREATED)})
+      AND NOT (line.status = '{states.LineStatus.ADDED}' AND EXISTS (  -- taken back already
+          SELECT FROM acknowledgement
+          WHERE acknowledgement.import_supplier_id = process.import_supplier_id
+            AND acknowledgement.external_account_number IS NULL
+            AND acknowledgement.batch_id = line.batch_id
+            AND acknowledgement.line_number = line.line_number))
 """
 OF_BATCH = f"""
-    SELECT row_number() OVER (ORDER BY line.line_number) AS position, process.id AS process_id,
+    SELECT row_number() OVER (ORDER BY min(line.line_number)) AS position, process.id AS process_id,
            line.service_account_number
-    {CREATED_BY_BATCH}
+    {CREATED_BY_BATCH} GROUP BY process.id, line.service_account_number
 """
 
 #: The created accounts with these numbers.
@@ -59,20 +69,25 @@ _CONDITIONS = {
         EXISTS (SELECT FROM payment_instruction WHERE payment_instruction.account_pk = account.id)""",
     states.UndoBlocker.DATA_ADDED: _HAS_ADDED_DATA,
 }
-_FOUND = ", ".join(f"CASE WHEN {condition} THEN '{code}' END" for code, condition in _CONDITIONS.items())
+#: The same for what a batch has added to accounts.
+_OF_ADDED = (states.UndoBlocker.SUPPLIER_LIVE, states.UndoBlocker.ACCOUNT_LIVE, states.UndoBlocker.ERASED)
+_ADDED_CONDITIONS = {code: _CONDITIONS[code] for code in _OF_ADDED} | {states.UndoBlocker.SETTLED: SETTLED}
 
 
-def judge(wanted: str) -> str:
+def judge(wanted: str, *, added: bool = False) -> str:
     """Return the statement for the blockers of each account of `wanted`, a statement like OF_BATCH.
 
-    A removed process has a row without a number.
+    With `added` only what the batch of `:trace` has added is undone. A removed process has a row without a
+    number.
     """
+    conditions = _ADDED_CONDITIONS if added else _CONDITIONS
+    blockers = ", ".join(f"CASE WHEN {condition} THEN '{code}' END" for code, condition in conditions.items())
     return f"""
         SELECT wanted.position, process.id AS process_id, process.external_account_number,
                account.id AS account_id,
                CASE WHEN account.service_account_number IS DISTINCT FROM wanted.service_account_number
                     THEN ARRAY['{states.UndoBlocker.NOT_IMPORTED}']
-                    ELSE array_remove(ARRAY[{_FOUND}], NULL) END AS blockers
+                    ELSE array_remove(ARRAY[{blockers}], NULL) END AS blockers
         FROM ({wanted}) AS wanted
         LEFT JOIN account_import_process AS process ON process.id = wanted.process_id
         LEFT JOIN import_supplier AS supplier ON supplier.id = process.import_supplier_id

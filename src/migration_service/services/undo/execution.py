@@ -17,13 +17,14 @@ from sqlalchemy.orm import Session
 
 from migration_service.db.jobs import Progress
 from migration_service.db.sql import OpenTransaction
-from migration_service.models import ImportSupplier, Undo
+from migration_service.models import Batch, ImportSupplier, Undo
 from migration_service.services.accounts.removal import removal_statements
 from migration_service.services.idempotency.keys import void_keys
 from migration_service.services.imports import states
+from migration_service.services.undo.added_data import remove_added_data, trace_of
 from migration_service.services.undo.blockers_sql import judge
 from migration_service.services.undo.states import complete_undo
-from migration_service.states import UndoBlocker, UndoOutcome, UndoState
+from migration_service.states import BatchKind, UndoBlocker, UndoOutcome, UndoState
 
 #: The number of accounts reverted in one transaction.
 PIECE = 100
@@ -53,11 +54,14 @@ def revert_piece(session: Session, undo_id: UUID) -> Progress:
         "process_ids": process_ids,
         "service_account_numbers": [line.service_account_number for line in lines],
     }
+    batch = session.get(Batch, undo.batch_id) if undo.batch_id else None
+    adds_data = batch is not None and BatchKind(batch.kind).is_added_data
+    rows = session.execute(_JUDGE_ADDED, values | {"trace": trace_of(batch)}) if adds_data else None
     judged = [
         (line, line.process_id is None or (line.process_id in processes and line.account_id in accounts))
-        for line in session.execute(_JUDGE, values)
+        for line in rows or session.execute(_JUDGE, values)
     ]
-    _settle(session, undo, judged)
+    _settle(session, undo, judged, batch if adds_data else None)
     return Progress.WORKED
 
 
@@ -73,8 +77,13 @@ def _lock(session: Session, process_ids: Sequence[int]) -> tuple[set[int], set[i
     return set(processes), {None, *accounts} - set(being_sent)
 
 
-def _settle(session: Session, undo: Undo, lines: Sequence[tuple[Row[Any], bool]]) -> None:
-    """Revert the accounts without blockers that are locked, and write the outcome of each line."""
+def _settle(
+    session: Session, undo: Undo, lines: Sequence[tuple[Row[Any], bool]], adding: Batch | None
+) -> None:
+    """Revert the accounts without blockers that are locked, and write the outcome of each line.
+
+    Of `adding`, a batch of added data, only what it has added is removed.
+    """
     overrides = set(undo.overrides)
     revertible: list[Row[Any]] = []
     kept: dict[tuple[str, ...], list[int]] = {}
@@ -88,7 +97,10 @@ def _settle(session: Session, undo: Undo, lines: Sequence[tuple[Row[Any], bool]]
         else:
             revertible.append(line)
     if revertible:
-        _revert(session, undo, revertible)
+        if adding is None:
+            _revert(session, undo, revertible)
+        else:
+            remove_added_data(session, undo, adding, [line.account_id for line in revertible])
         _write(session, undo.id, [line.position for line in revertible], UndoOutcome.REVERTED)
     for reasons, positions in kept.items():
         _write(session, undo.id, positions, UndoOutcome.KEPT, reasons)
@@ -154,12 +166,11 @@ _FIND_OTHER_EMAILS = text("""
     WHERE customer.account_pk = ANY (:account_ids) AND NOT customer_email.id = ANY (:ids)
 """).bindparams(_ACCOUNT_IDS, bindparam("ids", type_=ARRAY(BigInteger)))
 
-_JUDGE = text(
-    judge("""
-        SELECT * FROM unnest(CAST(:positions AS bigint[]), CAST(:process_ids AS bigint[]),
-                             CAST(:service_account_numbers AS text[]))
-            AS line (position, process_id, service_account_number)""")
-)
+_TAKEN = """
+    SELECT * FROM unnest(CAST(:positions AS bigint[]), CAST(:process_ids AS bigint[]),
+                         CAST(:service_account_numbers AS text[]))
+        AS line (position, process_id, service_account_number)"""
+_JUDGE, _JUDGE_ADDED = text(judge(_TAKEN)), text(judge(_TAKEN, added=True))
 
 _RETIRE = text("""
     INSERT INTO retired_account_number (service_account_number)

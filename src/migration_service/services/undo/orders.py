@@ -19,13 +19,17 @@ from migration_service.services.access.operators import OperatorRole
 from migration_service.services.batches.control import get_batch_with_lines
 from migration_service.services.batches.undo_guards import require_batch_at_rest, require_plan_at_rest
 from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.services.undo.added_data import trace_of
 from migration_service.services.waves.reading import get_plan, get_wave
 from migration_service.states import BatchKind, UndoBlocker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoOrder:
-    """The accounts to revert: those created by a batch, or those with these numbers."""
+    """The accounts to revert: those created by a batch, or those with these numbers.
+
+    Of a batch of added data only what it has added is taken back.
+    """
 
     supplier: KnownSupplier
     batch: Batch | None = None
@@ -41,22 +45,34 @@ class UndoOrder:
             "import_supplier_id": self.supplier.id,
             "batch_id": self.batch and self.batch.id,
             "numbers": list(self.external_account_numbers),
+            **({"trace": trace_of(self.batch)} if self.adds_data else {}),
         }
+
+    @property
+    def adds_data(self) -> bool:
+        """Return whether the batch has added data to accounts."""
+        return self.batch is not None and BatchKind(self.batch.kind).is_added_data
+
+
+def get_batch_of_supplier(session: Session, batch_id: str, supplier: KnownSupplier) -> Batch:
+    """Return the batch of the supplier, if it has its lines."""
+    batch = get_batch_with_lines(session, batch_id, organisation_id=supplier.organisation_id)
+    if batch.import_supplier_id != supplier.id:
+        raise BatchNotFoundError(found=batch_id)
+    return batch
 
 
 def get_batch_of_accounts(session: Session, batch_id: str, supplier: KnownSupplier) -> Batch:
     """Return the batch of the supplier, if it is of accounts and has its lines."""
-    batch = get_batch_with_lines(session, batch_id, organisation_id=supplier.organisation_id)
-    if batch.import_supplier_id != supplier.id:
-        raise BatchNotFoundError(found=batch_id)
+    batch = get_batch_of_supplier(session, batch_id, supplier)
     if batch.kind != BatchKind.ACCOUNTS:
         raise BatchStateError(f"The batch is of kind {batch.kind}. This is only possible if it has accounts.")
     return batch
 
 
 def get_batch_to_undo(session: Session, batch_id: str, supplier: KnownSupplier) -> Batch:
-    """Return the batch of accounts, if it is at rest, as its plan."""
-    batch = get_batch_of_accounts(session, batch_id, supplier)
+    """Return the batch, of accounts or of added data, if it is at rest, as its plan."""
+    batch = get_batch_of_supplier(session, batch_id, supplier)
     require_batch_at_rest(batch)
     require_plan_at_rest(session, batch)
     return batch

@@ -6,14 +6,21 @@ from uuid import UUID
 from sqlalchemy import TextClause, text
 from sqlalchemy.orm import Session
 
+from migration_service.db.base import literals
 from migration_service.db.cancelling import allow_minutes
-from migration_service.services.undo.blockers_sql import MAY_BE_OVERRIDDEN, OF_BATCH, OF_NUMBERS, judge
+from migration_service.services.undo.blockers_sql import (
+    CREATED,
+    MAY_BE_OVERRIDDEN,
+    OF_BATCH,
+    OF_NUMBERS,
+    judge,
+)
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.waves.reading import find_wave
-from migration_service.states import EmailState, LineStatus, UndoBlocker
+from migration_service.states import EmailState, UndoBlocker
 
 #: The number of accounts named for each blocker.
-_EXAMPLES = 5
+EXAMPLES = 5
 _NUMBERS = ("accounts", "revertible", "revertible_with_overrides", "emails")
 
 
@@ -51,7 +58,8 @@ def preview_undo(session: Session, order: UndoOrder) -> UndoPreview:
     """Return the effect that an undo of these accounts would have now. Nothing is changed."""
     allow_minutes(session)
     wave = find_wave(session, order.batch.id if order.batch else None)
-    found = session.execute(_OF_BATCH if order.batch else _OF_NUMBERS, order.values()).one()
+    of_batch = _OF_ADDED if order.adds_data else _OF_BATCH
+    found = session.execute(of_batch if order.batch else _OF_NUMBERS, order.values()).one()
     return UndoPreview(
         import_supplier=order.supplier.code,
         batch_id=order.batch.id if order.batch else None,
@@ -67,9 +75,9 @@ def preview_undo(session: Session, order: UndoOrder) -> UndoPreview:
     )
 
 
-def _preview(wanted: str, counted: str) -> TextClause:
+def _preview(wanted: str, counted: str, *, added: bool = False) -> TextClause:
     return text(f"""
-        WITH judged AS MATERIALIZED ({judge(wanted)}),
+        WITH judged AS MATERIALIZED ({judge(wanted, added=added)}),
         blocker AS (
             SELECT code, count(*) AS accounts FROM judged, unnest(blockers) AS code GROUP BY code)
         SELECT count(*) AS accounts, count(*) FILTER (WHERE blockers = '{{}}') AS revertible,
@@ -77,21 +85,22 @@ def _preview(wanted: str, counted: str) -> TextClause:
                (SELECT count(*) FROM judged
                 JOIN customer ON customer.account_pk = judged.account_id
                 JOIN customer_email ON customer_email.customer_pk = customer.id
-                WHERE blockers = '{{}}' AND customer_email.state = '{EmailState.PENDING}') AS emails,
+                WHERE NOT {added} AND blockers = '{{}}'
+                  AND customer_email.state = '{EmailState.PENDING}') AS emails,
                ({counted}) AS wanted,
                (SELECT coalesce(jsonb_agg(jsonb_build_object(
                     'code', code, 'accounts', blocker.accounts, 'examples', ARRAY(
                         SELECT external_account_number FROM judged
-                        WHERE blocker.code = ANY (blockers) LIMIT {_EXAMPLES}))
+                        WHERE blocker.code = ANY (blockers) LIMIT {EXAMPLES}))
                     ORDER BY blocker.accounts DESC, code), '[]')
                 FROM blocker) AS blockers
         FROM judged""")
 
 
-_OF_BATCH = _preview(
-    OF_BATCH,
-    f"SELECT count(*) FROM batch_line WHERE batch_id = :batch_id AND status = '{LineStatus.IMPORTED}'",
-)
+_LINES = f"""
+    SELECT count(DISTINCT external_account_number) FROM batch_line
+    WHERE batch_id = :batch_id AND status IN ({literals(CREATED)})"""
+_OF_BATCH, _OF_ADDED = _preview(OF_BATCH, _LINES), _preview(OF_BATCH, _LINES, added=True)
 _OF_NUMBERS = _preview(
     OF_NUMBERS, "SELECT count(DISTINCT number) FROM unnest(CAST(:numbers AS text[])) AS number"
 )

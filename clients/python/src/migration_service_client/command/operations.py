@@ -26,9 +26,14 @@ Described = Mapping[str, Any]
 _WATCHED: dict[str, Callable[[Client, Any, bool], None]] = {
     "start_batch": watch_batch,
     "start_undo": watch_undo,
+    "start_replacement": watch_batch,
 }
 #: What shows the effect of a command before it asks.
-_PREVIEWS = {"start_undo": "preview_undo", "start_go_live": "preview_go_live"}
+_PREVIEWS = {
+    "start_undo": "preview_undo",
+    "start_go_live": "preview_go_live",
+    "start_replacement": "preview_replacement",
+}
 #: How many items of a list are shown unless told otherwise, and how many are in a page at most.
 _MOST, _PAGE = 50, 500
 #: Bytes that are read from standard input at a time.
@@ -200,7 +205,7 @@ def _more_options(described: Described) -> Iterator[click.Option]:
     if described["operation"] == "start_batch":
         about = "The supplier's totals for the file: see control-totals."
         yield click.Option(["--control-totals", "totals"], type=click.File("rb"), metavar="FILE", help=about)
-    if described["operation"] == "start_undo":
+    if described["operation"] in _PREVIEWS and "reason" in {it["name"] for it in described["parameters"]}:
         yield click.Option(["--preview", "previews"], is_flag=True, help="Only show what it would do.")
     if described.get("asks"):
         yield click.Option(["--yes", "is_sure"], is_flag=True, help="Do not ask for confirmation.")
@@ -223,7 +228,7 @@ class _Run:
         given = self._given
         if self._name == "start_batch" and given["source"] == (given["file"] is not None):
             raise click.UsageError("Expected either a FILE or --pending: give one of them.")
-        if self._name == "start_undo" and not (given["previews"] or given["reason"]):
+        if "reason" in given and not (given.get("previews", True) or given["reason"]):
             raise click.UsageError("Missing option '--reason'. Only --preview needs none.")
         with self._service.client() as client:
             if preview := _PREVIEWS.get(self._name):

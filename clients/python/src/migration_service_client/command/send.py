@@ -4,6 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import click
 
@@ -87,6 +88,13 @@ def _read_extracted_at(_context: click.Context, _parameter: click.Parameter, tex
     metavar="N",
     help="How many single requests are on their way at the same time.",
 )
+@click.option(
+    "--replace-changed",
+    is_flag=True,
+    help="Create accounts that exist and differ again, under the same number, after a preview. Only with "
+    "--mode import.",
+)
+@click.option("--yes", "is_sure", is_flag=True, help="Do not ask whether to replace accounts.")
 @click.option("--again", is_flag=True, help="Send a file once more that was sent before.")
 @click.option(
     "--journal",
@@ -102,6 +110,8 @@ def send(  # the options of a command are its arguments
     way: str | None,
     parallel: int,
     totals_file: Path | None,
+    replace_changed: bool,
+    is_sure: bool,
     again: bool,
     journal: Path | None,
     as_json: bool,
@@ -122,6 +132,10 @@ def send(  # the options of a command are its arguments
     """
     service.require()
     totals = None if totals_file is None else _read_totals(totals_file)
+    if replace_changed and (options["mode"], options["kind"]) != ("import", "accounts"):
+        raise click.UsageError("--replace-changed needs accounts, and --mode import.")
+    if replace_changed:  # not in the order of other runs, which older journals have
+        options["replace"] = "differing"
     options["as"] = _choose_way(file, way, options, has_totals=totals is not None)
     if options["mode"] in ("import", "dry-run") and options["kind"] == "accounts" and not options["team"]:
         raise click.UsageError("--team is required to create accounts.")
@@ -136,6 +150,8 @@ def send(  # the options of a command are its arguments
         sending = _Sending(file, run, opened, service, goes_on=before is run, as_json=as_json)
         sending.tell_beginning(before)
         try:
+            if replace_changed and run.batch_id is None:
+                sending.preview(is_sure=is_sure)
             sending.send_batch(totals) if options["as"] == "batch" else sending.send_lines(parallel)
         except ServiceError as error:
             if run.batch_id is None and not run.lines:
@@ -163,6 +179,7 @@ def _choose_way(file: Path, way: str | None, options: dict[str, str | None], *, 
         "--stop-after-errors": bool(options["stop_after_errors"]),
         "--name": bool(options["name"]),
         "--totals": has_totals,
+        "--replace-changed": bool(options.get("replace")),
     }
     reasons = [option for option, is_used in only_batch.items() if is_used]
     if way == "single" and reasons:
@@ -211,19 +228,34 @@ class _Sending:
         """Upload the file, unless that is done, and wait for the batch."""
         with self._service.client() as client:
             if self._run.batch_id is None:
-                self._run.batch_id = self._upload(client)
+                self._run.batch_id = str(self._upload(client))
                 self._journal.append({"batch_id": self._run.batch_id}, to_disk=True)
             if totals is not None:
                 client.set_control_totals(self._run.batch_id, **totals)
-            with progress("Processing", self._lines(client)) as bar:
-
-                def show(batch: BatchProgressAnswer) -> None:
-                    bar.update(batch.lines - sum(batch.counts.get(it, 0) for it in _OPEN) - bar.pos)
-
-                batch = client.wait_for_batch(self._run.batch_id, progress=show)
+            with progress("Processing", self._lines(client, self._run.batch_id)) as bar:
+                batch = client.wait_for_batch(
+                    self._run.batch_id, progress=lambda it: bar.update(_done(it) - bar.pos)
+                )
         if batch.state in _ENDED and not self._run.has_ended:
             self._journal.append({"ended": batch.state, "counts": batch.counts}, to_disk=True)
         self._tell_end(batch.counts, batch.warning_counts, batch)
+
+    def preview(self, *, is_sure: bool) -> None:
+        """Say what the file would replace, as a dry run tells, and ask whether to go on unless `is_sure`."""
+        with self._service.client() as client:
+            batch_id = self._start(client, "dry-run", uuid4().hex).batch_id
+            with progress("Previewing", self._lines(client, batch_id)) as bar:
+                batch = client.wait_for_batch(batch_id, progress=lambda it: bar.update(_done(it) - bar.pos))
+        say(f"A dry run (batch {batch_id}): {_tell(batch.counts) or 'nothing'}.", err=True)
+        if batch.counts.get("FAILED"):
+            say(f"What is wrong: migration-client batches results {batch_id} --status FAILED", err=True)
+        replaced = batch.counts.get("WOULD_REPLACE", 0)
+        if batch.state != "COMPLETED":
+            raise CannotRunError(f"The dry run is {batch.state}. Nothing was replaced.")
+        if replaced:
+            say(f"What differs: migration-client batches results {batch_id} --status WOULD_REPLACE", err=True)
+        if not is_sure:
+            click.confirm(f"Replace {count(replaced, 'account')}, and send the file?", abort=True, err=True)
 
     def send_lines(self, parallel: int) -> None:
         """Send the lines that have no outcome yet."""
@@ -255,20 +287,25 @@ class _Sending:
                 payloads = Payload.read_all(left, find_repeated(read_lines(self._file)))
                 await sender.send_all(payloads, parallel, note)
 
-    def _upload(self, client: Client) -> str:
-        names = ("mode", "profile", "extracted_at", "name", "stop_after_errors")
-        ahead = timedelta(seconds=probe(client).clock_ahead or 0)
-        begun = datetime.now(UTC) - ahead - _INACCURACY
+    def _start(self, client: Client, mode: str, key: str) -> BatchProgressAnswer:
+        """Upload the file, unless that was done with this key, and return its batch in this mode."""
+        names = ("profile", "extracted_at", "name", "stop_after_errors", "replace")
         with progress(f"Sending {self._file.name}", self._file.stat().st_size) as bar:
-            batch = client.start_batch(
+            return client.start_batch(
                 self._file,
+                mode=mode,
                 import_supplier=self._options["supplier"],
                 operations_team_name=self._options["team"],
                 kind=self._options["kind"],
-                idempotency_key=idempotency_key(self._run.book, "file", {}),
+                idempotency_key=key,
                 progress=lambda sent, _: bar.update(sent - bar.pos),
-                **{name: self._options[name] for name in names},
+                **{name: self._options.get(name) for name in names},
             )
+
+    def _upload(self, client: Client) -> str:
+        ahead = timedelta(seconds=probe(client).clock_ahead or 0)
+        begun = datetime.now(UTC) - ahead - _INACCURACY
+        batch = self._start(client, self._options["mode"], idempotency_key(self._run.book, "file", {}))
         if batch.file_sha256 != self._options["sha256"]:
             raise CannotRunError(
                 f"{self._file} was changed while it was being sent as batch {batch.batch_id}. Cancel that "
@@ -282,8 +319,9 @@ class _Sending:
             )
         return batch.batch_id
 
-    def _lines(self, client: Client) -> int:
-        return client.get_batch(str(self._run.batch_id)).lines
+    @staticmethod
+    def _lines(client: Client, batch_id: str) -> int:
+        return client.get_batch(batch_id).lines
 
     def _tell_end(
         self, counts: dict[str, int], warnings: dict[str, int], batch: BatchProgressAnswer | None = None
@@ -304,7 +342,7 @@ class _Sending:
                 say(f"The batch is {state}{f': {reason}' if reason else ''}. {_HOW_ON.get(state, '')}")
             if differing:
                 verbs = "exists and differs" if differing == 1 else "exist and differ"
-                say(f"{differing} {verbs}: nothing was changed.")
+                say(f"{differing} {verbs}: nothing was changed. That takes --replace-changed.")
             if warnings:
                 say(f"Lines with warnings: {_tell(warnings)}. See migration-client results {self._target}")
             if off:
@@ -325,6 +363,10 @@ class _Sending:
     def _target(self) -> str:
         beside = self._journal.path == journal_of(self._file)
         return str(self._file if beside else self._journal.path)
+
+
+def _done(batch: BatchProgressAnswer) -> int:
+    return batch.lines - sum(batch.counts.get(it, 0) for it in _OPEN)
 
 
 def _tell(counts: dict[str, int]) -> str:

@@ -30,7 +30,7 @@ from migration_service.services.undo import reading
 from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo
 from migration_service.services.undo.preview import UndoPreview, preview_undo
 from migration_service.services.undo.starting import cancel_undo, start_undo
-from migration_service.states import UndoBlocker, UndoState
+from migration_service.states import BatchKind, UndoBlocker, UndoState
 from migration_service.tasks import jobs
 
 blueprint = Blueprint("undo", __name__)
@@ -59,8 +59,10 @@ def undo_batch(batch_id: UUID) -> AnyResponse:
     with resources().Session.begin() as session:
         batch = batch_of(session, batch_id)
         name = batch.name or batch.file_name or str(batch_id)[-12:]
+        is_added = BatchKind(batch.kind).is_added_data
     back = url_for("batches.show", batch_id=batch_id)
-    return _undo(find, _("Undo the imports of batch %(name)s", name=name), back)
+    title = _("Undo the imports of batch %(name)s", name=name)
+    return _undo(find, _("Take back what batch %(name)s has added", name=name) if is_added else title, back)
 
 
 @blueprint.route("/suppliers/<code>/accounts/<number:number>/undo/", methods=["GET", "POST"])
@@ -87,7 +89,7 @@ def _undo(find: Callable[..., UndoOrder], title: str, back: str) -> AnyResponse:
             code = order.supplier.code
             sentence = _("%(code)s has gone live. None of its accounts can be undone.", code=code)
             return Preview(title=title, sentence=sentence, button="", back=back, is_empty=True)
-        return _describe(preview_undo(session, order), title, back)
+        return _describe(preview_undo(session, order), title, back, is_added=order.adds_data)
 
     def perform(session: Session) -> Done:
         chosen = form.overrides.data or () if form.overrides is not None else ()
@@ -101,7 +103,7 @@ def _undo(find: Callable[..., UndoOrder], title: str, back: str) -> AnyResponse:
     return response
 
 
-def _describe(found: UndoPreview, title: str, back: str) -> Preview:
+def _describe(found: UndoPreview, title: str, back: str, *, is_added: bool) -> Preview:
     blocked = found.accounts - found.revertible
     facts = [(_("Accounts that are blocked, and kept"), blocked)]
     facts += [(f"{item.code}: {', '.join(item.examples)}", item.accounts) for item in found.blockers]
@@ -109,16 +111,23 @@ def _describe(found: UndoPreview, title: str, back: str) -> Preview:
         facts.append((_("Unsent e-mails, which are withdrawn"), found.emails))
     is_empty = not found.revertible_with_overrides
     nothing = _("Nothing can be undone: no account of it exists that is not blocked.")
+    effect = ngettext(
+        "%(num)s account is removed with all its data, and its import is pending again.",
+        "%(num)s accounts are removed with all their data, and their imports are pending again.",
+        found.revertible,
+    )
+    if is_added:
+        effect = ngettext(
+            "What the batch has added is removed from %(num)s account, whose balances are then as before.",
+            "What the batch has added is removed from %(num)s accounts, whose balances are then as before.",
+            found.revertible,
+        )
     return Preview(
         title=title,
-        sentence=nothing
-        if is_empty
-        else ngettext(
-            "%(num)s account is removed with all its data, and its import is pending again.",
-            "%(num)s accounts are removed with all their data, and their imports are pending again.",
-            found.revertible,
-        ),
-        button=ngettext("Undo %(num)s import", "Undo %(num)s imports", found.revertible),
+        sentence=nothing if is_empty else effect,
+        button=_("Take it back")
+        if is_added
+        else ngettext("Undo %(num)s import", "Undo %(num)s imports", found.revertible),
         back=back,
         is_dangerous=True,
         is_empty=is_empty,

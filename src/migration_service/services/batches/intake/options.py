@@ -16,10 +16,12 @@ from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.error_thresholds import ErrorThreshold
 from migration_service.services.batches.intake.spool import SentFile
 from migration_service.services.idempotency.keys import find_fault
-from migration_service.states import BatchKind, BatchMode, BatchSource
+from migration_service.states import BatchKind, BatchMode, BatchSource, Replace
 
 #: An option of batches of pending accounts: include accounts of which a newer version was refused.
 INCLUDE_OLDER_VERSIONS = "include_older_versions"
+#: An option of batches that create accounts: replace those that exist and differ from a newer version.
+REPLACE_DIFFERING = "replace_differing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +30,8 @@ class BatchOrder:
 
     mode: BatchMode
     kind: BatchKind = BatchKind.ACCOUNTS
-    #: The non-default arguments of the single endpoint for transactions, by name, and INCLUDE_OLDER_VERSIONS
-    #: for pending accounts.
+    #: The non-default arguments of the single endpoint for transactions, by name, INCLUDE_OLDER_VERSIONS for
+    #: pending accounts, and REPLACE_DIFFERING.
     options: dict[str, bool] = field(default_factory=dict)
     operations_team_name: str | None = None
     #: A file, or all pending accounts of the supplier.
@@ -49,6 +51,11 @@ class BatchOrder:
     #: The import processes of a wave, whose batch is paused until the wave starts. None if it is no wave.
     wave_processes: Sequence[int] | None = None
     lines_per_minute: int | None = None
+    #: The only import processes of pending accounts, and of created ones to replace. None for all.
+    processes: Sequence[int] | None = None
+    #: Why accounts are replaced, and who decided, if that is known.
+    reason: str | None = None
+    by: str | None = None
 
     def __post_init__(self) -> None:
         errors = []
@@ -73,7 +80,9 @@ class BatchOrder:
             detail = f"Only a batch of transactions has this. This one is of kind {self.kind}: leave it out."
             if name == INCLUDE_OLDER_VERSIONS:
                 fits, detail = is_pending, "Only a batch of pending accounts has this. Leave it out."
-            refuse(not fits, name, detail)
+            elif name == REPLACE_DIFFERING:
+                fits, detail = self.creates_accounts, "Only accounts that are imported replace others."
+            refuse(not fits, "replace" if name == REPLACE_DIFFERING else name, detail)
         is_teamless = self.creates_accounts and self.operations_team_name is None
         refuse(is_teamless, "operations_team_name", f"Mode {self.mode} needs an operations team.", "required")
         detail = "Pending accounts are already staged. Expected mode import or dry-run."
@@ -105,13 +114,18 @@ class BatchOrder:
 
 
 def record_order(session: Session, order: BatchOrder, batch_id: UUID, organisation_id: int) -> None:
-    """Record in the audit that a person started a batch.
+    """Record in the audit that a person started a batch, or that somebody started one that replaces accounts.
 
-    A client's batch needs no entry, because its row has the API key. A wave's plan has an entry already.
+    Another batch of a client needs no entry, because its row has the API key. A wave's plan has an entry
+    already.
     """
     is_person = current_origin().kind in (ActorKind.OPERATOR, ActorKind.SYSTEM_USER)
-    if not is_person or order.wave_processes is not None:
+    replaces = REPLACE_DIFFERING in order.options
+    if not (is_person or replaces) or order.wave_processes is not None:
         return
     details = {"mode": order.mode.value, "kind": order.kind.value}
-    owner = organisation_id
-    record(session, AuditAction.BATCH_ORDERED, "batch", batch_id, organisation_id=owner, details=details)
+    if replaces:
+        told = {"reason": order.reason, "by": order.by}
+        details |= {"replace": Replace.DIFFERING.value, **{name: it for name, it in told.items() if it}}
+    action = AuditAction.REPLACEMENT_ORDERED if replaces else AuditAction.BATCH_ORDERED
+    record(session, action, "batch", batch_id, organisation_id=organisation_id, details=details)

@@ -31,7 +31,12 @@ from migration_service.errors import (
 from migration_service.models import Batch, BatchChunk
 from migration_service.origin import current_origin
 from migration_service.services.batches.error_thresholds import threshold_to_store, usual_threshold
-from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder, record_order
+from migration_service.services.batches.intake.options import (
+    INCLUDE_OLDER_VERSIONS,
+    REPLACE_DIFFERING,
+    BatchOrder,
+    record_order,
+)
 from migration_service.services.batches.intake.ranges import (
     LAST_CHUNK_LINES,
     AccountChunks,
@@ -231,17 +236,20 @@ def _failed(line_number: int, number: str | None, errors: list[dict[str, Any]]) 
 
 
 def _take_pending(session: Session, batch_id: UUID, import_supplier_id: int, order: BatchOrder) -> int | None:
-    """Insert a line for each pending account, or for those of a wave.
+    """Insert a line for each pending account, and each that is to be replaced, or for the listed ones.
 
-    Return the number of accounts left out because a newer version was refused, or None for a wave.
+    Return the number of accounts left out because a newer version was refused, or None for listed ones.
     """
     include = order.options.get(INCLUDE_OLDER_VERSIONS, False)
-    values = {"batch_id": batch_id, "import_supplier_id": import_supplier_id, "include": include}
+    replace = order.options.get(REPLACE_DIFFERING, False)
+    values = {"batch_id": batch_id, "import_supplier_id": import_supplier_id}
+    values |= {"include": include, "replace": replace}
+    listed = order.processes if order.wave_processes is None else order.wave_processes
     older: int | None = None
-    if order.wave_processes is None:
+    if listed is None:
         lines, older = session.execute(_TAKE_PENDING, values).one()
     else:
-        lines, _ = session.execute(_TAKE_LISTED, values | {"process_ids": list(order.wave_processes)}).one()
+        lines, _ = session.execute(_TAKE_LISTED, values | {"process_ids": list(listed)}).one()
     _insert_chunks(session, batch_id, cut_lines(lines, _largest_chunk(order), _smallest_chunk(order)))
     return older
 
@@ -285,19 +293,21 @@ _INSERT_CHUNKS = text("""
 
 def _take(condition: str = "true") -> str:
     """Return the statement that inserts lines and returns their number, and that of accounts left out."""
-    pending = f"""
-        FROM account_import_process
-        WHERE import_supplier_id = :import_supplier_id AND state = '{ImportState.PENDING}' AND {condition}"""
+    own = f"FROM account_import_process WHERE import_supplier_id = :import_supplier_id AND {condition}"
+    newest = "(:replace AND refused_payload IS NOT NULL)"
+    is_pending = f"state = '{ImportState.PENDING}'"
     return f"""
         WITH taken AS (
             INSERT INTO batch_line
                 (batch_id, line_number, external_account_number, account_import_process_id)
             SELECT :batch_id, row_number() OVER (ORDER BY external_account_number),
                 external_account_number, id
-            {pending} AND (:include OR refused_at IS NULL)
+            {own} AND ({is_pending} AND (:include OR refused_at IS NULL)
+                OR ({is_pending} OR state = '{ImportState.IMPORTED}') AND {newest})
             RETURNING line_number)
         SELECT (SELECT count(*) FROM taken) AS lines,
-               (SELECT count(*) {pending} AND NOT :include AND refused_at IS NOT NULL) AS older
+               (SELECT count(*) {own} AND {is_pending} AND NOT :include AND refused_at IS NOT NULL
+                AND NOT {newest}) AS older
     """
 
 

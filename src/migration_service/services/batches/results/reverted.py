@@ -25,9 +25,12 @@ class Reverted:
         return self.accounts - self.again
 
 
+_EXISTING = (LineStatus.IMPORTED, LineStatus.REPLACED, LineStatus.ALREADY_IMPORTED)
+
+
 def count_created(counts: Mapping[str, int]) -> int:
     """Return the number of lines whose outcome was an existing account, from counts by status."""
-    return counts.get(LineStatus.IMPORTED, 0) + counts.get(LineStatus.ALREADY_IMPORTED, 0)
+    return sum(counts.get(status, 0) for status in _EXISTING)
 
 
 def count_reverted(session: Session, batch_ids: Collection[UUID]) -> dict[UUID, Reverted]:

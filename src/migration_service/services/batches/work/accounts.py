@@ -6,6 +6,7 @@ set of accounts, the set is halved until the faulty ones are found (`each_by_its
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -33,6 +34,7 @@ from migration_service.services.batches.work.lines import (
     read_guarded,
     take_in_time,
 )
+from migration_service.services.batches.work.replacing import NewVersion, Replaced, replace_accounts
 from migration_service.services.batches.work.versions import note_versions
 from migration_service.services.emails.customer_emails import record_customer_emails
 from migration_service.services.imports import storing
@@ -42,7 +44,7 @@ from migration_service.services.imports.states import EndedAttempt, RunningAttem
 from migration_service.services.imports.storing import StagedProcess
 from migration_service.services.processing.attempts import out_of_tries
 from migration_service.services.processing.creation import KEEP_THE_PLAN, create_accounts
-from migration_service.states import BatchMode, ImportState, LineStatus, Outcome
+from migration_service.states import BatchMode, ImportState, LineStatus, Outcome, StagingResult
 
 #: The errors of accounts whose creation was attempted.
 _OF_ATTEMPTS = {errors.AccountCreationFailedError.code, errors.AccountNotStorableError.code}
@@ -57,6 +59,8 @@ class _Candidate:
     #: None if the payload is already staged.
     account: ValidatedAccount | None = None
     process: StagedProcess | None = None
+    #: When the version was extracted and sent, if the line is not of a file that was sent now.
+    version: tuple[datetime | None, datetime] | None = None
 
     @property
     def number(self) -> str:
@@ -140,7 +144,7 @@ def _read_payload(job: ChunkJob, payload: bytes, candidate: _Candidate) -> bool:
     result.errors, result.warnings = account.errors, account.warnings
     if account.errors:
         return False
-    result.sha256 = account.sha256
+    result.sha256, result.payload = account.sha256, account.json
     candidate.account = account
     # The rest is in its text. The objects of a hundred accounts would push each other out of the caches.
     account.data = {"external_account_number": account.number}
@@ -172,7 +176,11 @@ def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> 
     )
     marked = and_(process.state == ImportState.PENDING, is_marked)
     state = case((marked, ImportState.SKIPPED.value), else_=process.state).label("state")
-    columns = (process.service_account_number, process.refused_at, payload, process.warnings)
+    columns: tuple[Any, ...] = (process.service_account_number, process.refused_at)
+    columns += (payload, process.warnings)
+    if job.replaces:
+        newer = process.refused_payload.op("::")(text("text")).label("newer")
+        columns += (newer, process.refused_extracted_at, process.refused_sent_at)
     locked = select(process.id, state, *columns).where(process.id.in_(ids)).with_for_update(skip_locked=True)
     return {row.id: row for row in session.execute(locked)}
 
@@ -203,6 +211,9 @@ def _take_staged(job: ChunkJob, found: Row[Any] | None, candidate: _Candidate, *
         )
         return False
     state, service_number = ImportState(found.state), found.service_account_number
+    if job.replaces and found.newer and state in (ImportState.IMPORTED, ImportState.PENDING):
+        candidate.version = (found.refused_extracted_at, found.refused_sent_at)
+        return _read_payload(job, found.newer.encode(), candidate)
     process = StagedProcess(found.id, state, service_account_number=service_number)
     if error := refusal(state, candidate.number, service_number):
         result.refuse(error, process)
@@ -222,7 +233,7 @@ def _stage_and_create(session: Session, job: ChunkJob, candidates: list[_Candida
     _stage(session, job, [candidate for candidate in candidates if candidate.account])
     taken = [candidate for candidate in candidates if candidate.process and not candidate.result.errors]
     if job.mode.creates:
-        return _create(session, job, taken)
+        return _create(session, job, taken) + (_replace(session, job, candidates) if job.replaces else [])
     for candidate in taken:
         candidate.result.status = LineStatus.STAGED
     return []
@@ -230,27 +241,39 @@ def _stage_and_create(session: Session, job: ChunkJob, candidates: list[_Candida
 
 def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> None:
     def stage(some: Sequence[_Candidate]) -> list[StagedProcess]:
+        extracted_at, sent_at = _version_of(job, some[0])
         return storing.stage(
             OpenTransaction.of(session),
             job.supplier,
             [it.account for it in some if it.account],
             profile=job.profile,
-            extracted_at=job.extracted_at,
-            sent_at=job.sent_at,
+            extracted_at=extracted_at,
+            sent_at=sent_at,
             is_sent=not any(it.process for it in some),
         )
 
-    outcomes: list[StagedProcess | errors.ServiceError] = each_by_itself(session, candidates, stage)
+    of_version: dict[object, list[_Candidate]] = {}
+    for candidate in candidates:
+        of_version.setdefault((candidate.version, candidate.process is None), []).append(candidate)
+    outcomes: list[StagedProcess | errors.ServiceError] = [
+        outcome for own in of_version.values() for outcome in each_by_itself(session, own, stage)
+    ]
+    candidates = [candidate for own in of_version.values() for candidate in own]
     for candidate, outcome in zip(candidates, outcomes, strict=True):
         if isinstance(outcome, errors.ServiceError):
             candidate.result.refuse(outcome)
             continue
         candidate.process = outcome
-        if error := refusal_of(outcome, candidate.number, job.extracted_at):
+        if error := refusal_of(outcome, candidate.number, _version_of(job, candidate)[0]):
             candidate.result.refuse(error, outcome)
         elif job.mode is not BatchMode.DRY_RUN:
             candidate.result.staging_result = outcome.result
     _compare_repeated(session, candidates)
+
+
+def _version_of(job: ChunkJob, candidate: _Candidate) -> tuple[datetime | None, datetime]:
+    """Return when the version on a line was extracted and sent."""
+    return candidate.version or (job.extracted_at, job.sent_at)
 
 
 def _compare_repeated(session: Session, candidates: Sequence[_Candidate]) -> None:
@@ -288,13 +311,55 @@ def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> li
     return ended
 
 
+def _replace(session: Session, job: ChunkJob, candidates: Sequence[_Candidate]) -> list[EndedAttempt]:
+    """Create accounts again that differ from a newer version on a line. Return the attempts made."""
+    differing = [it for it in candidates if _is_newer(job, it)]
+
+    def replace(some: Sequence[_Candidate]) -> Sequence[Replaced | errors.ServiceError]:
+        versions = [
+            NewVersion(it.process.id, it.account, *_version_of(job, it))
+            for it in some
+            if it.process and it.account
+        ]
+        return replace_accounts(session, job.supplier, job.profile, versions)
+
+    outcomes = each_by_itself(session, differing, replace)
+    ended, is_dry_run = [], job.mode is BatchMode.DRY_RUN
+    for candidate, outcome in zip(differing, outcomes, strict=True):
+        result = candidate.result
+        if isinstance(outcome, errors.ServiceError):
+            result.status, result.errors = LineStatus.FAILED, outcome.errors
+            continue
+        result.errors, result.status = [], LineStatus.WOULD_REPLACE if is_dry_run else LineStatus.REPLACED
+        if not is_dry_run:
+            result.staging_result = StagingResult.REPLACED
+            result.warnings = [it for it in result.warnings if it.code != errors.PayloadDiffersError.code]
+        if candidate.process:
+            number, team = outcome.service_account_number, outcome.operations_team_id
+            ended.append(_end(job, candidate.attempt_id, candidate.process.id, number, team))
+    return ended
+
+
+def _is_newer(job: ChunkJob, candidate: _Candidate) -> bool:
+    """Return whether the account exists in an older version that says something else."""
+    process, extracted_at = candidate.process, _version_of(job, candidate)[0]
+    if process is None or candidate.account is None or process.state is not ImportState.IMPORTED:
+        return False
+    later = process.refused_later or process.is_later or process.is_of_later_extract(extracted_at)
+    return not later and any(it.code == errors.PayloadDiffersError.code for it in candidate.result.warnings)
+
+
 def _end(
-    job: ChunkJob, attempt_id: UUID, process_id: int, outcome: str | errors.ServiceError
+    job: ChunkJob,
+    attempt_id: UUID,
+    process_id: int,
+    outcome: str | errors.ServiceError,
+    operations_team_id: int | None = None,
 ) -> EndedAttempt:
     attempt = RunningAttempt(
         id=attempt_id,
         account_import_process_id=process_id,
-        operations_team_id=job.team_of_accounts(),
+        operations_team_id=operations_team_id or job.team_of_accounts(),
         api_key_id=job.api_key_id,
         dry_run=job.mode is BatchMode.DRY_RUN,
         request_id=f"batch {job.chunk.batch_id}",

@@ -203,6 +203,7 @@ def _job_of(
 #: Erased accounts have no lines with these outcomes.
 _OF_LIVING_ACCOUNTS = (
     *(LineStatus.STAGED, LineStatus.WOULD_IMPORT, LineStatus.IMPORTED, LineStatus.DEFERRED),
+    *(LineStatus.WOULD_REPLACE, LineStatus.REPLACED),
     *(LineStatus.WOULD_ADD, LineStatus.ADDED, LineStatus.ALREADY_ADDED),
 )
 

@@ -28,6 +28,7 @@ from migration_service.errors import (
 )
 from migration_service.models import Batch, BatchChunk
 from migration_service.schemas.events import EventType
+from migration_service.services.batches.intake.options import REPLACE_DIFFERING
 from migration_service.services.batches.work.added_data.instructions import Answer, InstructionKey
 from migration_service.services.batches.work.processor_time import PieceTime
 from migration_service.services.events.recording import record
@@ -79,6 +80,11 @@ class ChunkJob:
     #: Whether a line may wait for an account that does not exist.
     may_defer: bool = True
 
+    @property
+    def replaces(self) -> bool:
+        """Return whether accounts that differ from a newer version are created again from it."""
+        return bool(self.options.get(REPLACE_DIFFERING))
+
     def team_of_accounts(self) -> int:
         """Return the operations team of created accounts. Raise LookupError if the mode creates none."""
         if self.operations_team_id is None:
@@ -109,8 +115,9 @@ class LineResult:
     staging_result: StagingResult | None = None
     #: The items of a line of added data as they were read, in the form in which they are compared.
     understood: list[dict[str, Any]] | None = None
-    #: The hash of the payload, if it is valid.
+    #: The hash of the payload, and the payload as it is stored, if it is valid.
     sha256: bytes | None = None
+    payload: bytes | None = None
     #: The account was refused before an attempt to create it started.
     is_refused: bool = False
 

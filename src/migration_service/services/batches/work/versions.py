@@ -66,11 +66,13 @@ def _file_of(job: ChunkJob) -> dict[str, Any]:
 
 
 def _find_refused(one: LineResult) -> RefusedVersion | None:
-    errors = _find_differences(one) if one.status is LineStatus.ALREADY_IMPORTED else one.errors
+    number, errors = one.external_account_number or "", _find_differences(one)
+    if one.status is not LineStatus.ALREADY_IMPORTED:
+        errors = [*one.errors, *errors]
     taken = one.staging_result is not None or _NO_VERSION.intersection(item.code for item in errors)
     if taken or not errors:
         return None
-    return RefusedVersion(one.external_account_number or "", errors, one.sha256, one.line_number)
+    return RefusedVersion(number, errors, one.sha256, one.line_number, one.payload)
 
 
 def _find_differences(one: LineResult) -> list[ErrorItem]:

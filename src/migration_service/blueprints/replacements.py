@@ -1,0 +1,103 @@
+"""Replacements: created accounts are created again from the newest version that was sent, until go-live."""
+
+from typing import Any
+from uuid import UUID
+
+from flask import Response, jsonify, url_for
+
+from migration_payloads.schemas.coded import example_of
+from migration_service import errors
+from migration_service.blueprints.batch_upload import intake_limits
+from migration_service.blueprints.description.openapi import answers_errors
+from migration_service.blueprints.requests.body import json_body
+from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
+from migration_service.blueprints.requests.interface import caller, make_blueprint
+from migration_service.blueprints.requests.places import begin_answer, database_searches, while_client_waits
+from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.undo import TARGET_ERRORS, read_order
+from migration_service.schemas.batches import BatchProgressAnswerSchema
+from migration_service.schemas.replacements import (
+    ReplacementBodySchema,
+    ReplacementPreviewAnswerSchema,
+    ReplacementTargetSchema,
+)
+from migration_service.services.batches.control import get_batch, report_batch
+from migration_service.services.undo.replacements import preview_replacement, start_replacement
+from migration_service.tasks.batches import feed_batches
+
+blueprint = make_blueprint(
+    "replacements", "replacements", "Replace created accounts by a newer version, until their go-live."
+)
+
+_RUNNING = dict.fromkeys(("reason", "finished_at", "lines_removed_at", "runs_until", "next_try_at"))
+_TARGET = {
+    name: it for name, it in example_of(ReplacementTargetSchema).items() if name not in ("batch", "wave")
+}
+
+
+@blueprint.post("/preview/", endpoint="preview_replacement")
+@blueprint.response(200, ReplacementPreviewAnswerSchema, example=ReplacementPreviewAnswerSchema.example())
+@answers_errors(blueprint, *TARGET_ERRORS)
+@json_body(blueprint, ReplacementTargetSchema(), _TARGET)
+@while_client_waits
+@database_searches()
+def preview(body: dict[str, Any]) -> Response:
+    """Preview a replacement
+
+    Shows how many accounts would be replaced by the newest version that was sent, how many would be created,
+    and what keeps the others. Nothing is changed.
+    """
+    with resources().Session.begin() as session:
+        order = read_order(session, body)
+        begin_answer()
+        found = preview_replacement(session, order)
+    return jsonify(ReplacementPreviewAnswerSchema().dump(found))
+
+
+@blueprint.post("/", endpoint="start_replacement")
+@idempotent(blueprint)
+@blueprint.response(202, BatchProgressAnswerSchema, example=BatchProgressAnswerSchema.example(**_RUNNING))
+@answers_errors(
+    blueprint,
+    *TARGET_ERRORS,
+    errors.NothingToReplaceError,
+    errors.ImportSupplierPausedError,
+    errors.ImportSupplierCompleteError,
+    errors.OperationsTeamNotFoundError,
+    errors.TooManyUploadsError,
+    errors.TooManyOpenBatchesError,
+    errors.BatchStorageQuotaError,
+    *KEY_ERRORS,
+)
+@json_body(blueprint, ReplacementBodySchema(), _TARGET | {"reason": "The second delivery."})
+@while_client_waits
+def start(body: dict[str, Any]) -> Response:
+    """Start a replacement
+
+    A batch creates the accounts again from the newest version that was sent and not taken, because they
+    existed. Each keeps its service account number, its team, and the data that was added to it. A line fails
+    if something keeps its account as it is: go-live, or data that was added and does not fit. Accounts that
+    were undone are created, so a wave is imported again without a file.
+    """
+    shared = resources()
+    with shared.Session.begin() as session:
+        batch_id = start_replacement(
+            session,
+            read_order(session, body),
+            intake_limits(shared.settings).quotas,
+            operations_team_name=body.get("operations_team_name"),
+            api_key_id=caller().api_key_id,
+            on_accepted=lambda batch_id: begin_answer(202, _location(batch_id)),
+        )
+        session.flush()
+        batch = get_batch(session, str(batch_id), organisation_id=caller().organisation_id)
+        answer = jsonify(BatchProgressAnswerSchema().dump(report_batch(session, batch)))
+        answer.status_code = 202
+        answer.headers["Location"] = _location(batch_id)
+        keep_with_effect(session, answer)
+    feed_batches(shared.celery, shared.Session)
+    return answer
+
+
+def _location(batch_id: UUID) -> str:
+    return url_for("batches.get_batch", batch_id=batch_id)

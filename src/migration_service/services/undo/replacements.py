@@ -1,0 +1,196 @@
+"""Replacing created accounts by the newest version that was sent, without a file: named ones, or of a batch.
+
+The accounts are the lines of a batch of pending accounts. Accounts of the target that were undone are created
+by it, too, so that a wave that was undone or corrected is imported again.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import select, text
+from sqlalchemy.orm import Session
+
+from migration_payloads.normal_form import read_json
+from migration_service.db.cancelling import allow_minutes
+from migration_service.errors import (
+    AccountErasedError,
+    AccountImportInProgressError,
+    AccountLiveError,
+    AccountMarkedToSkipError,
+    AddedDataDoesNotFitError,
+    NewerVersionRefusedError,
+    NothingToReplaceError,
+    TooManyUploadsError,
+)
+from migration_service.models import OperationsTeam
+from migration_service.services.accounts.ownership import IS_NEW
+from migration_service.services.batches.intake.options import REPLACE_DIFFERING, BatchOrder
+from migration_service.services.batches.intake.quotas import BatchQuotas, lock_storing, require_room
+from migration_service.services.batches.intake.upload import start_batch
+from migration_service.services.batches.work.replacing import find_misfits, read_added
+from migration_service.services.undo.orders import UndoOrder
+from migration_service.services.undo.preview import EXAMPLES
+from migration_service.states import (
+    BatchMode,
+    BatchSource,
+    ImportState,
+    StatementOrigin,
+    TransactionPeriod,
+)
+
+#: The number of accounts whose added data is compared with their newest version together.
+PIECE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBack:
+    """Why accounts would not be replaced or created, and the external account numbers of some."""
+
+    code: str
+    accounts: int
+    examples: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacementPreview:
+    """The effect of a replacement."""
+
+    import_supplier: str
+    #: The accounts of the target that were ever staged, and those that would be replaced, and created.
+    accounts: int
+    replaced: int
+    created: int
+    #: Accounts that exist in the newest version that was sent.
+    unchanged: int
+    blockers: list[KeptBack]
+
+
+def preview_replacement(session: Session, order: UndoOrder) -> ReplacementPreview:
+    """Return the effect that a replacement of these accounts would have now. Nothing is changed."""
+    allow_minutes(session)
+    statement = _PREVIEW.format(judged=_judge(order), examples=EXAMPLES)
+    found = [KeptBack(*row) for row in session.execute(text(statement), order.values())]
+    counts = {it.code: it.accounts for it in found}
+    blockers = [it for it in found if it.code not in (_REPLACED, _CREATED, _UNCHANGED)]
+    if misfits := _find_misfits(session, order):
+        blockers.append(KeptBack(AddedDataDoesNotFitError.code, len(misfits), misfits[:EXAMPLES]))
+    return ReplacementPreview(
+        import_supplier=order.supplier.code,
+        accounts=sum(counts.values()),
+        replaced=counts.get(_REPLACED, 0) - len(misfits),
+        created=counts.get(_CREATED, 0),
+        unchanged=counts.get(_UNCHANGED, 0),
+        blockers=blockers,
+    )
+
+
+def start_replacement(
+    session: Session,
+    order: UndoOrder,
+    quotas: BatchQuotas,
+    *,
+    operations_team_name: str | None = None,
+    api_key_id: int | None = None,
+    on_accepted: Callable[[UUID], object] = lambda _batch_id: None,
+) -> UUID:
+    """Store the batch that replaces these accounts. Return its id, for the caller to feed it.
+
+    Accounts that are created again after an undo get the team, by default that of the batch of the target.
+    The others keep theirs. Raise NothingToReplaceError if there is no account to replace or create,
+    TooManyUploadsError while another batch of the organisation is being stored, and the errors of
+    `require_room` and `start_batch`.
+    """
+    allow_minutes(session)
+    owner = order.supplier.organisation_id
+    found = session.execute(text(_FIND.format(judged=_judge(order))), order.values()).all()
+    if not found:
+        raise NothingToReplaceError
+    if not lock_storing(session, owner):
+        raise TooManyUploadsError
+    require_room(session, owner, quotas)
+    team_id = order.batch.operations_team_id if order.batch else found[0].operations_team_id
+    team = session.scalar(select(OperationsTeam.name).where(OperationsTeam.id == team_id))
+    batch = BatchOrder(
+        mode=BatchMode.IMPORT,
+        source=BatchSource.PENDING,
+        options={REPLACE_DIFFERING: True},
+        processes=[row.process_id for row in found],
+        operations_team_name=operations_team_name or team,
+        api_key_id=api_key_id,
+        reason=order.reason,
+        by=order.by,
+    )
+    return start_batch(session, order.supplier, batch, on_accepted=on_accepted)
+
+
+def _find_misfits(session: Session, order: UndoOrder) -> list[str]:
+    """Return the accounts that would be replaced if something that was added to them fitted."""
+    misfits: list[str] = []
+    statement, after = text(_WITH_ADDED.format(judged=_judge(order))), 0
+    while True:
+        values = order.values() | {"after": after, "limit": PIECE}
+        rows = session.execute(statement, values).all()
+        added = read_added(session, [row.account_id for row in rows])
+        for row in rows:
+            if row.account_id in added and find_misfits(read_json(row.payload), added[row.account_id]):
+                misfits.append(row.external_account_number)
+        if len(rows) < PIECE:
+            return misfits
+        after = rows[-1].process_id
+
+
+def _judge(order: UndoOrder) -> str:
+    """Return the statement that says of each account of the target what a replacement does with it."""
+    wanted = """
+        SELECT external_account_number FROM batch_line
+        WHERE batch_id = :batch_id AND external_account_number IS NOT NULL
+        UNION SELECT external_account_number FROM account_import_process
+        WHERE id IN (SELECT account_import_process_id FROM batch_line WHERE batch_id = :batch_id)"""
+    if order.batch is None:
+        wanted = "SELECT DISTINCT unnest(CAST(:numbers AS text[])) AS external_account_number"
+    return f"""
+        SELECT process.id AS process_id, process.external_account_number, account.id AS account_id,
+               account.operations_team_id, process.refused_payload, {_KIND} AS kind
+        FROM ({wanted}) AS wanted
+        JOIN account_import_process AS process
+          ON process.import_supplier_id = :import_supplier_id
+         AND process.external_account_number = wanted.external_account_number
+        JOIN import_supplier AS supplier ON supplier.id = process.import_supplier_id
+        LEFT JOIN account ON account.account_import_process_id = process.id"""
+
+
+_REPLACED, _CREATED, _UNCHANGED = "replaced", "created", "unchanged"
+
+_KIND = f"""
+    CASE WHEN process.state = '{ImportState.IN_PROGRESS}' THEN '{AccountImportInProgressError.code}'
+         WHEN process.state = '{ImportState.SKIPPED}' THEN '{AccountMarkedToSkipError.code}'
+         WHEN account.erased_at IS NOT NULL THEN '{AccountErasedError.code}'
+         WHEN {IS_NEW} THEN '{AccountLiveError.code}'
+         WHEN process.refused_at IS NOT NULL AND process.refused_payload IS NULL
+         THEN '{NewerVersionRefusedError.code}'
+         WHEN process.state = '{ImportState.PENDING}' THEN '{_CREATED}'
+         WHEN process.refused_payload IS NULL THEN '{_UNCHANGED}' ELSE '{_REPLACED}' END"""
+
+_PREVIEW = """
+    SELECT kind, count(*) AS accounts,
+           (array_agg(external_account_number ORDER BY process_id))[1:{examples}] AS examples
+    FROM ({judged}) AS judged GROUP BY kind ORDER BY accounts DESC, kind
+"""
+
+# With their newest version, for a worker to say of each whether it can be replaced.
+_FIND = f"""
+    SELECT process_id, operations_team_id FROM ({{judged}}) AS judged
+    WHERE kind IN ('{_REPLACED}', '{_CREATED}') ORDER BY account_id, process_id
+"""
+
+_WITH_ADDED = f"""
+    SELECT process_id, account_id, external_account_number, CAST(refused_payload AS text) AS payload
+    FROM ({{judged}}) AS judged
+    WHERE kind = '{_REPLACED}' AND process_id > :after
+      AND (EXISTS (SELECT FROM "transaction" AS booking
+                   WHERE booking.account_pk = account_id AND period = '{TransactionPeriod.ADDED}')
+           OR EXISTS (SELECT FROM statement
+                      WHERE statement.account_pk = account_id AND origin = '{StatementOrigin.ADDED}'))
+    ORDER BY process_id LIMIT :limit
+"""
