@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error No Python 3.11 or newer was found among: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test coverage night bench chaos bench-tools bench-lock site-lock supply-lock sbom audit client drill proof upgrade-drill failover-drill failover-lock compose-check install-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
+.PHONY: run test coverage night bench chaos bench-tools bench-lock site-lock supply-lock sbom audit client drill proof upgrade-drill exchange-drill failover-drill failover-lock compose-check install-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 # If this is set, as in many containers, each of the many processes compiles all modules again.
@@ -59,6 +59,11 @@ proof: environment-dev
 # and HAProxy.
 upgrade-drill: environment-dev
 	PYTHONPATH=tests $(BIN)/python -m drill.upgrade $(ARGS)
+
+# Exchanges each secret under load, as docs/operators/secrets.md says: make exchange-drill ARGS="--only redis". It needs the
+# same.
+exchange-drill: environment-dev
+	PYTHONPATH=tests $(BIN)/python -m drill.exchange $(ARGS)
 
 # Lets servers, hosts and networks fail under a service on several hosts. It needs root, Linux, and Debian's etcd-server,
 # haproxy, ethtool and libfaketime. What docs/contributors/reliability.md publishes:
@@ -116,7 +121,8 @@ client: environment
 	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/client ./clients/python
 	@ls build/client/*.whl
 
-# Runs the containers of docker-compose.yml. It needs a container engine and docker-compose.
+# Runs the containers of docker-compose.yml, and what the pages of operators do with them. It needs a container engine and
+# docker-compose. Without a registry of images: make compose-check ARGS=--debian
 compose-check: environment-dev
 	PYTHONPATH=tests:clients/python/src $(BIN)/python tools/compose_check.py $(ARGS)
 

@@ -4,7 +4,8 @@ It starts everything under a new project name, with free ports and new secrets, 
 through the REST interface. Then it scales to three web and four worker containers, migrates as many accounts
 again, and ten times as many in a batch. Each container must have done some of the work. At the end everything
 is removed, including the volumes. This needs a container engine and docker-compose 1.29 or newer.
-PYTHON_IMAGE, POSTGRES_IMAGE, VALKEY_IMAGE and NGINX_IMAGE can name other base images.
+PYTHON_IMAGE, POSTGRES_IMAGE, VALKEY_IMAGE and NGINX_IMAGE can name other base images. With --debian they are
+made of Debian's packages.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import itertools
 import json
 import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -26,6 +28,7 @@ from pathlib import Path
 
 import requests
 import yaml
+from debian_images import make_images
 
 from documentation.shell import blocks
 from migration_service_client import Client, ClientError
@@ -65,8 +68,10 @@ class Project:
 
     def paste(self, commands: str) -> None:
         """Run shell commands that call docker-compose, for this project."""
+        # A reader has a terminal.
+        exact = commands.replace("docker-compose exec ", "docker-compose exec -T ")
         compose = f'docker-compose() {{ command {" ".join(self._compose)} -p {self.name} "$@"; }}\n'
-        self._run(["bash", "-euc", compose + commands])
+        self._run(["bash", "-euc", compose + exact])
 
     def containers(self, service: str) -> list[str]:
         """Return the ids of a service's containers."""
@@ -233,11 +238,32 @@ def running(project: Project) -> Iterator[None]:
         project.compose("down", "--volumes", "--timeout", "45")
 
 
-def check_runbooks(project: Project) -> None:
-    """Run the blocks of the runbooks that look at containers, as an operator pastes them."""
-    for block in blocks(ROOT / "docs/operators/runbooks.md"):
-        if "make compose-check" in block.elsewhere:
-            project.paste(block.text)
+def check_runbooks(project: Project, port: str) -> None:
+    """Run what the runbooks say for containers, and the upgrade, as an operator pastes them."""
+    commands = runbook_commands(column=2)
+    commands += [
+        block.text
+        for block in blocks(ROOT / "docs/operators/backup.md")
+        if "make compose-check" in block.elsewhere
+    ]
+    for command in commands:
+        say(f"as an operator: {command.strip().splitlines()[0]}")
+        exact = command.replace("QUEUE", "batch").replace("SERVICE", "beat").replace("127.0.0.1:8443", port)
+        project.paste(exact)
+        if "kill" in command:
+            project.compose("up", "-d", "--no-recreate")
+        wait_until_healthy(project, SERVICES)
+
+
+def runbook_commands(column: int) -> list[str]:
+    """Return the commands of a column of the table in the runbooks."""
+    table = (ROOT / "docs/operators/runbooks.md").read_text().partition("\n## ")[0]
+    rows = [line.split(" | ")[column] for line in table.splitlines() if line.startswith("| ")]
+    starts = ("docker-compose ", "curl ", "kubectl ")
+    commands = [it for cell in rows for it in re.findall("`([^`]+)`", cell) if it.startswith(starts)]
+    if len(commands) < 5:
+        raise CheckError("The table of the runbooks has fewer commands than it had.")
+    return commands
 
 
 def check(count: int, folder: Path) -> None:
@@ -265,7 +291,7 @@ def check(count: int, folder: Path) -> None:
         check_hardening(project)
         seconds = migrate_batch(url, certificate, api_key, 2 * count, 12 * count)
         say(f"{10 * count} more as a batch in {seconds:.1f} s")
-        check_runbooks(project)
+        check_runbooks(project, environment["WEB_PORT"])
         check_metrics(url, certificate, (folder / "MIGRATION_SERVICE_METRICS_TOKEN").read_text(), 12 * count)
     say("passed")
 
@@ -274,9 +300,12 @@ def main() -> None:
     """Run the checks. If one fails, exit with its message and status 1."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--accounts", type=int, default=100, help="accounts of each of the two rounds")
+    parser.add_argument("--debian", action="store_true", help="make the base images of Debian's packages")
+    arguments = parser.parse_args()
+    os.environ.update(make_images() if arguments.debian else {})
     try:
         with tempfile.TemporaryDirectory(prefix="compose-check-") as folder:
-            check(parser.parse_args().accounts, Path(folder) / "secrets")
+            check(arguments.accounts, Path(folder) / "secrets")
     except CheckError as error:
         sys.exit(f"compose-check: {error}")
 

@@ -4,14 +4,17 @@ The image is that of docker-compose.yml, and so is PostgreSQL. Every container o
 started with the command, user, restrictions, settings and files of its manifest, without an init process. It
 is asked by its probes, migrates a few accounts through nginx, and is told to end as a pod is. This needs a
 container engine, docker-compose 1.29 or newer, and root, who gives the files of a Secret to the group of the
-pod. POSTGRES_IMAGE, VALKEY_IMAGE and NGINX_IMAGE can name other base images. What belongs to a cluster is not
-tried: nodes, Services, policies, operators.
+pod. POSTGRES_IMAGE, VALKEY_IMAGE and NGINX_IMAGE can name other base images. With --debian they are made of
+Debian's packages. What belongs to a cluster is not tried: nodes, Services, policies, operators.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -28,17 +31,20 @@ from compose_check import (
     Project,
     make_environment,
     migrate,
+    runbook_commands,
     wait_until_healthy,
 )
+from debian_images import make_images
 from kubernetes_check import OVERLAY, build, pods
 
 from migration_service_local.servers.ports import random_free_port
 
 ACCOUNTS = 50
+#: The variable that names another image for one of the manifests.
 _IMAGES = {
-    "registry.example.com/migration-service:1": "migration-service:latest",
-    "valkey/valkey:9": os.environ.get("VALKEY_IMAGE", "valkey/valkey:9"),
-    "nginxinc/nginx-unprivileged:1.29": os.environ.get("NGINX_IMAGE", "nginxinc/nginx-unprivileged:1.29"),
+    "registry.example.com/migration-service:1": "MIGRATION_SERVICE_IMAGE",
+    "valkey/valkey:9": "VALKEY_IMAGE",
+    "nginxinc/nginx-unprivileged:1.29": "NGINX_IMAGE",
 }
 #: The seconds for which a web server that is told to end still answers, and a part of them.
 _LEAVING = 10.0
@@ -150,7 +156,7 @@ class Node:
             one = Container(self, pod, container)
             main = container["name"] in {"service", pod}
             network = [f"--network={self.name}_broker", "--hostname", pod, *options]
-            image = _IMAGES[container["image"]]
+            image = os.environ.get(_IMAGES[container["image"]], container["image"])
             command = container["command"]
             docker(
                 *("run", "--detach", "--name", one.name, "--read-only", "--entrypoint", command[0]),
@@ -245,6 +251,7 @@ def check(folder: Path) -> None:
             for one in node.start(name)
         ]
         _migrate(web, port, folder / "secrets/TLS_CERTIFICATE")
+        _try_runbooks(node)
         _end_web(web, proxy, f"https://127.0.0.1:{port}/health/live", str(folder / "secrets/TLS_CERTIFICATE"))
         # A node ends a container that is always restarted after the others of its pod.
         for one in sorted(others, key=lambda one: one.name.endswith("-proxy")):
@@ -276,6 +283,17 @@ def _migrate(web: Container, port: int, certificate: Path) -> None:
     say(f"{ACCOUNTS} accounts through nginx in {seconds:.1f} s")
 
 
+def _try_runbooks(node: Node) -> None:
+    """Run what the runbooks run in a container. The doctor finds wrong what has not been started."""
+    for command in runbook_commands(column=3):
+        if found := re.fullmatch(r"kubectl exec deploy/(\w+) -c (\w+) -- (.+)", command):
+            pod, container, inside = found.groups()
+            say(f"in {pod}, as an operator: {inside}")
+            done = docker("exec", f"{node.name}-{pod}-{container}", *shlex.split(inside), check=False)
+            if done.returncode not in ({0, 1} if "doctor" in inside else {0}) or not done.stdout:
+                raise CheckError(f"{command} ends with {done.returncode}: {done.stderr}")
+
+
 def _end_web(web: Container, proxy: Container, url: str, certificate: str) -> None:
     """Check that a web server that is told to end is not ready, and still answers for a while."""
     docker("kill", "--signal=TERM", web.name)
@@ -296,6 +314,10 @@ def _end_web(web: Container, proxy: Container, url: str, certificate: str) -> No
 
 def main() -> None:
     """Run the checks. If one fails, exit with its message and status 1."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--debian", action="store_true", help="make the base images of Debian's packages")
+    os.environ["MIGRATION_SERVICE_IMAGE"] = "migration-service:latest"
+    os.environ.update(make_images() if parser.parse_args().debian else {})
     try:
         with tempfile.TemporaryDirectory(prefix="kubernetes-containers-") as folder:
             Path(folder).chmod(0o755)

@@ -32,8 +32,11 @@ def steps_of(seed: int) -> dict[str, tuple[str, ...]]:
         "coverage": ("make", "coverage", f"ARGS=--randomly-seed={seed}"),
         "drill": ("make", "drill", f"ARGS=--seed {seed}"),
         "upgrade-drill": ("make", "upgrade-drill"),
+        "exchange-drill": ("make", "exchange-drill"),
         "proof": ("make", "proof", "ARGS=--accounts 50000"),
         "install-check": ("make", "install-check"),
+        "compose-check": ("make", "compose-check", "ARGS=--debian"),
+        "kubernetes-containers": ("make", "kubernetes-containers", "ARGS=--debian"),
         "failover-drill": ("make", "failover-drill", "ARGS=--short"),
         "client": (
             *("env", "MIGRATION_SERVICE_CLIENT_FAULTS=20", *_LONG),
@@ -66,7 +69,7 @@ def run(name: str, command: tuple[str, ...]) -> bool:
         )
     took = timedelta(seconds=round(time.monotonic() - started))
     words = [line for line in log.read_text(errors="replace").splitlines() if any(map(str.isalpha, line))]
-    sys.stdout.write(f"{'FAILED' if done.returncode else 'ok':<6} {name:<16} {took}: {(words or [''])[-1]}\n")
+    sys.stdout.write(f"{'FAILED' if done.returncode else 'ok':<6} {name:<21} {took}: {(words or [''])[-1]}\n")
     sys.stdout.flush()
     return done.returncode == 0
 

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +19,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from drill.clients import Journal
 from drill.load import Load
 from drill.scene import IN_PROGRESS, SUPPLIER, Service
 from e2e.test_balancer import balancer, serving
@@ -99,10 +100,11 @@ def _has_created(load: Load, number: int) -> bool:
 
 @contextmanager
 def _worker(
-    version: Version, settings: Settings, folder: Path, *, beat: bool
+    version: Version, settings: Settings, folder: Path, variables: Mapping[str, str], *, beat: bool
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Run a worker of all queues, with beat if wanted, until it is told to end. It is ready first."""
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
+    (folder / "heartbeat").unlink(missing_ok=True)
     environment = os.environ | {
         "DATABASE_URL": settings.database_url,
         "REDIS_URL": settings.redis_url,
@@ -110,11 +112,12 @@ def _worker(
         "MIGRATION_SERVICE_HOME": str(folder),
         "MIGRATION_SERVICE_HEARTBEAT_FILE": str(folder / "heartbeat"),
         "PYTHONPATH": version.path,
+        **variables,
     }
     command = ("celery", "--quiet", "-A", "celery_worker", "worker", "-c", "2", "-Q", _QUEUES)
     options = ("-n", f"{folder.name}@%h", *(("-B", "-s", "schedule") if beat else ()))
     arguments = ending_with_us(version.python, "-m", *command, *options)
-    with (folder / "log").open("wb") as log:
+    with (folder / "log").open("ab") as log:
         process = subprocess.Popen(arguments, cwd=folder, env=environment, stdout=log, stderr=log)
     try:
         wait_until((folder / "heartbeat").exists, f"the worker {folder.name}", _LONGEST)
@@ -125,10 +128,21 @@ def _worker(
 
 
 class Hosts(Service):
-    """Two hosts with a web server and a worker each, which are replaced one after the other."""
+    """Two hosts with a web server and a worker each, which are replaced one after the other.
 
-    def __init__(self, stack: ExitStack, servers: EmbeddedServers, folder: Path, old: Version) -> None:
+    `variables` are further ones of all their environments.
+    """
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        servers: EmbeddedServers,
+        folder: Path,
+        old: Version,
+        variables: Mapping[str, str] = {},
+    ) -> None:
         self._stack, self._folder = stack, folder
+        self.variables = dict(variables)
         self._settings = Settings(
             home=folder,
             database_url=servers.database_url,
@@ -137,21 +151,21 @@ class Hosts(Service):
         )
         self.database_url = servers.database_url
         self.redis = stack.enter_context(make_redis(servers.redis_url))
-        self._sockets = folder / "one.sock", folder / "two.sock"
+        self.sockets = folder / "one.sock", folder / "two.sock"
         self._processes = {
             (kind, host): self._start(kind, host, old) for kind in ("worker", "web") for host in (0, 1)
         }
-        proxies = tuple(stack.enter_context(nginx(it)) for it in self._sockets)
+        proxies = tuple(stack.enter_context(nginx(it)) for it in self.sockets)
         entry, self._control = stack.enter_context(balancer(folder, (proxies[0], proxies[1])))
         wait_until(self._control.exists, "HAProxy")
         wait_until(self._is_complete, "both web servers serve", _LONGEST)
         self.prepare(f"http://{LOOPBACK}:{entry}", servers.owner_url, None)
 
-    def replace(self, kind: str, version: Version, load: Load) -> None:
-        """Replace the web servers or the workers, while accounts are created before, between and after."""
+    def replace(self, kind: str, version: Version, load: Load, between: int = _BETWEEN) -> None:
+        """Replace the web servers or the workers, while so many accounts are created before and between."""
         for host in (0, 1):
             wait_until(self._is_complete, "both web servers serve", _LONGEST)
-            wanted = len(load.journal.created()) + _BETWEEN
+            wanted = len(load.journal.created()) + between
             wait_until(partial(_has_created, load, wanted), "further accounts", _LONGEST)
             process = self._processes[kind, host]
             process.terminate()
@@ -164,12 +178,19 @@ class Hosts(Service):
     def _start(self, kind: str, host: int, version: Version) -> "subprocess.Popen[bytes]":
         if kind == "worker":
             folder = self._folder / f"worker-{host}-{version.name}"
-            return self._stack.enter_context(_worker(version, self._settings, folder, beat=host == 0))
-        leaving = {"MIGRATION_SERVICE_LEAVE_SECONDS": "5", "PYTHONPATH": version.path}
+            return self._stack.enter_context(
+                _worker(version, self._settings, folder, self.variables, beat=host == 0)
+            )
+        leaving = {"MIGRATION_SERVICE_LEAVE_SECONDS": "5", "PYTHONPATH": version.path, **self.variables}
         program = web_server(
-            self._settings, self._sockets[host], leaving, root=version.folder, python=version.python
+            self._settings, self.sockets[host], leaving, root=version.folder, python=version.python
         )
         return self._stack.enter_context(program)
+
+
+def failures(journal: Journal) -> dict[str, int]:
+    """Return how many requests were not answered, or not as in quiet times, by their status."""
+    return {it: n for it, n in journal.statuses.items() if it in ("no answer", "429") or it.startswith("5")}
 
 
 def _run(order: tuple[str, str], old: Version, new: Version) -> bool:
@@ -190,7 +211,7 @@ def _run(order: tuple[str, str], old: Version, new: Version) -> bool:
         created, journal = load.journal.created(), load.journal
     shutil.rmtree(folder)
     wrong = [it.number for it in created if kept.pop(it.number, None) != it.service_account_number]
-    failed = {it: n for it, n in journal.statuses.items() if it in ("no answer", "429") or it.startswith("5")}
+    failed = failures(journal)
     total = journal.statuses.total()
     click.echo(
         f"{order[0]} first: {time.monotonic() - began:.0f} s, {total} requests, {failed or 'none'} failed; "

@@ -1,7 +1,7 @@
 """The bundle of `migration-service doctor`: what somebody who helps at night needs to know, safe to send on.
 
 It has no secret, no payload and no value of a statement. Whatever a member says, the values of all secret
-settings and the passwords of all addresses are replaced in it.
+settings, the passwords of all addresses and all addresses of e-mail are replaced in it.
 """
 
 import json
@@ -37,6 +37,8 @@ _HIDDEN = "***"
 #: A text, or what follows a quotation mark that nothing closes, and a number.
 _LITERAL = re.compile(r"\$(\w*)\$.*?(?:\$\1\$|$)|'(?:[^'\\]|''|\\.)*(?:'|$)|\b\d[\d.]*\b", re.DOTALL)
 _PASSWORD_OF_ADDRESS = re.compile(r"(?<=://)[^/@\s]*@")
+#: An address of e-mail. The names of workers have the same form.
+_EMAIL_ADDRESS = re.compile(rf"\b(?!(?:{'|'.join(QUEUES)}|background|celery)@)[\w.+%-]+@[\w-]+(?:\.[\w-]+)+")
 _ACTIVITY = text("""
     SELECT pid, datname, usename, application_name, state, wait_event_type, wait_event,
            extract(epoch FROM now() - xact_start)::float AS transaction_seconds,
@@ -98,7 +100,7 @@ def _describe(value: Any, *, is_secret: bool) -> Any:
 
 
 def _hiding(settings: Settings) -> Callable[[str], str]:
-    """Return a function that replaces all secrets of the settings in a text."""
+    """Return a function that replaces all secrets of the settings and addresses of e-mail in a text."""
     secrets: set[str] = set()
     for it in fields(settings):
         value = getattr(settings, it.name)
@@ -107,10 +109,8 @@ def _hiding(settings: Settings) -> Callable[[str], str]:
             if password := urlsplit(value).password:
                 secrets.add(password)
     long_enough = sorted((it for it in secrets if len(it) >= 4), key=len, reverse=True)
-    if not long_enough:
-        return lambda line: line
-    any_secret = re.compile("|".join(map(re.escape, long_enough)))
-    return lambda line: any_secret.sub(_HIDDEN, line)
+    hidden = re.compile("|".join([*map(re.escape, long_enough), _EMAIL_ADDRESS.pattern]))
+    return lambda line: hidden.sub(_HIDDEN, line)
 
 
 def _of(finding: Diagnosis) -> dict[str, str]:

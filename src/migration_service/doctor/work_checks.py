@@ -16,6 +16,8 @@ from migration_service.states import BatchCondition
 from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.names import KEY_PREFIX, QUEUES, SWEEP_INTERVAL
 
+#: Its table has the commands of each kind of install.
+_RUNBOOKS = "docs/operators/runbooks.md"
 #: The number of missed sweeps before beat, or the worker for maintenance, counts as dead.
 _MISSED_SWEEPS = 6
 #: The longest duration of an attempt, which is given up after five tries, ten seconds apart.
@@ -38,8 +40,8 @@ def check_workers(parts: ServiceParts) -> Iterator[Diagnosis]:
             yield wrong(
                 f"queue {queue}",
                 "no worker answers",
-                "It is not running, or frozen. A busy worker would answer. End a frozen one with SIGKILL. "
-                f"Start it: celery -A celery_worker worker -Q {queue}",
+                "It is not running, or frozen. A busy worker would answer. "
+                f"Start it, or end a frozen one: {_RUNBOOKS} says how.",
             )
     pools = (parts.celery.control.inspect(timeout=2.0).stats() or {}).items()
     processes = sum(it["pool"]["max-concurrency"] for name, it in pools if name in by_queue["batch"])
@@ -88,7 +90,7 @@ def check_beat(parts: ServiceParts) -> Iterator[Diagnosis]:
             "missing: restart the process that takes this queue.",
         )
     else:
-        advice = "It is not running, or frozen. Restart it: celery -A celery_monitor beat"
+        advice = f"It is not running, or frozen. Restart it: {_RUNBOOKS} says how."
         yield wrong("beat", f"{seen}. Its messages do not arrive", advice)
 
 
@@ -209,7 +211,7 @@ def check_events(parts: ServiceParts) -> Iterator[Diagnosis]:
     yield warning(
         "events",
         f"those of the last {holder.seconds:.0f} s cannot be read yet: {holder.name} has an open transaction",
-        f"Let it commit, or end it: {holder.end}",
+        f"Let it commit, or end it as a superuser of PostgreSQL: {holder.end}",
     )
 
 

@@ -20,6 +20,8 @@ def test_a_bundle_has_what_helps_and_no_secret_and_no_value(
 ) -> None:
     log = tmp_path / "web.log"
     log.write_text("".join(f"line {number}\n" for number in range(6_000)) + f"key {migrated.secret_key}\n")
+    with log.open("a") as file:
+        file.write("550 <Jan.Jansen@klant.example> is unknown to batch@host.example\n")
     target = tmp_path / "bundle.zip"
     with psycopg.connect(migrated.database_url) as busy:
         busy.execute(f"SELECT '{PERSON}', 19810203".encode())
@@ -37,7 +39,9 @@ def test_a_bundle_has_what_helps_and_no_secret_and_no_value(
     assert json.loads(read["queues.json"])["messages"].keys() >= {"interactive", "batch", "maintenance"}
     activity = [json.loads(line) for line in read["activity.ndjson"].splitlines()]
     assert "SELECT ?, ?" in [it.get("query") for it in activity]
-    assert read["logs/web.log"].splitlines()[-2:] == ["line 5999", "key ***"]
+    assert read["logs/web.log"].splitlines()[-3:] == [
+        *("line 5999", "key ***", "550 <***> is unknown to batch@host.example")
+    ]
     everything = "".join(read.values())
     assert PERSON not in everything
     secrets = [getattr(migrated, it.name) for it in fields(migrated) if it.metadata.get("secret")]
