@@ -140,7 +140,7 @@ def _make_bundle(scene: Scene, folder: Path, account: dict[str, Any]) -> str:
     environment = os.environ | {"MIGRATION_SERVICE_HOME": str(scene.home)}
     with psycopg.connect(scene.database_url) as session:
         session.execute(f"SELECT 'called {name}', 0612345678".encode())
-        command = [COMMAND, "doctor", "--bundle", target, "--log", log]
+        command = [str(COMMAND), "doctor", "--bundle", str(target), "--log", str(log)]
         subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False)
     with zipfile.ZipFile(target) as archive:
         return "\n".join(archive.read(it).decode() for it in archive.namelist())
