@@ -415,9 +415,24 @@ class UndoBlocker(StrEnum):
         return self in (self.EMAIL_SENT, self.INSTRUCTION_CONFIRMED, self.DATA_ADDED, self.SETTLED)
 
 
+class EmailMoment(StrEnum):
+    """When the e-mails to a supplier's customers are sent. Until then they are held."""
+
+    #: When the account is created.
+    AT_CREATION = "at_creation"
+    #: When the wave that created the account is approved, or the account goes live.
+    AT_APPROVAL = "at_approval"
+    #: When the account goes live.
+    AT_GO_LIVE = "at_go_live"
+    #: At a moment that was set.
+    AT_MOMENT = "at_moment"
+
+
 class EmailState(StrEnum):
     """The state of a customer e-mail."""
 
+    #: Nobody has decided that it is sent. An undo withdraws it.
+    HELD = "HELD"
     #: To be sent. Earlier attempts may have failed.
     PENDING = "PENDING"
     #: The mail server has accepted it.

@@ -20,6 +20,7 @@ from migration_service.outgoing.rules import AddressRules
 from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.services.webhooks.endpoints import create_endpoint
 from migration_service.services.webhooks.secrets import Seal
+from migration_service.states import EmailMoment
 from migration_service_local.servers.ports import LOOPBACK, random_free_port
 from support.batch_client import NDJSON, ndjson
 from support.mail_box import SENDER, Mailbox, free_port
@@ -88,7 +89,7 @@ def test_one_id_follows_an_account_through_all_logs(
         nginx(web) as port,
     ):
         with supplier.Session.begin() as session:
-            set_customer_emails(session, supplier.code, on=True)
+            set_customer_emails(session, supplier.code, on=True, at=EmailMoment.AT_CREATION)
             rules = AddressRules.from_texts("127.0.0.0/8", allows_http=True)
             owner = supplier.organisation_id()
             endpoint, _ = create_endpoint(session, owner, rules, Seal([]), {"url": receiver.url})

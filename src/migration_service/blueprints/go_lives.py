@@ -71,7 +71,8 @@ _ORDER_ERRORS = (
 def preview(body: dict[str, Any]) -> Response:
     """Preview a go-live
 
-    Shows how many accounts would go live. Nothing is changed.
+    Shows how many accounts would go live, and how many held e-mails to customers would then be sent. Nothing
+    is changed.
     """
     with resources().Session.begin() as session:
         order = _read_order(session, body)

@@ -64,6 +64,11 @@ def _show_open(sessions: sessionmaker[Session], supplier: str) -> None:
 
 
 def _describe(found: GoLivePreview, *, is_now: bool) -> str:
+    emails = f"{count(found.emails, 'held e-mail')} to customers will be sent. " if found.emails else ""
+    return f"{emails}{_describe_end(found, is_now=is_now)}"
+
+
+def _describe_end(found: GoLivePreview, *, is_now: bool) -> str:
     supplier, at = f"import supplier {found.import_supplier!r}", _write(found.live_at)
     accounts = count(found.accounts, "account")
     if is_now:

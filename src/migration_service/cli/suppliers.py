@@ -1,10 +1,13 @@
 """`migration-service suppliers`."""
 
+from datetime import datetime
+
 import click
 
 from migration_payloads.moments import DEFAULT_TIME_ZONE
 from migration_payloads.profile import Profile
-from migration_service.cli.output import Record, json_option, pick, show_done, show_list, show_record
+from migration_service.cli.moments import Moment
+from migration_service.cli.output import Record, count, json_option, pick, show_done, show_list, show_record
 from migration_service.cli.session import (
     CannotRunError,
     open_session,
@@ -13,6 +16,7 @@ from migration_service.cli.session import (
 )
 from migration_service.config import SettingsError
 from migration_service.models import ImportSupplier
+from migration_service.services.emails.customer_emails import count_held
 from migration_service.services.emails.outbox import mail_server
 from migration_service.services.setup.suppliers import (
     create_import_supplier,
@@ -22,7 +26,7 @@ from migration_service.services.setup.suppliers import (
     set_status,
     set_time_zone,
 )
-from migration_service.states import SupplierStatus
+from migration_service.states import EmailMoment, SupplierStatus
 
 _STATUSES = {status.lower(): status for status in SupplierStatus}
 
@@ -114,9 +118,28 @@ def change_status(code: str, status: str, as_json: bool) -> None:
 @suppliers.command("set-emails")
 @click.argument("code")
 @click.argument("state", type=click.Choice(["on", "off"]))
+@click.option(
+    "--send",
+    "at",
+    type=click.Choice([it.value for it in EmailMoment if it is not EmailMoment.AT_MOMENT]),
+    help="Hold them until then.  [default: as before; at_go_live at first]",
+)
+@click.option(
+    "--from",
+    "moment",
+    type=Moment(["%Y-%m-%dT%H:%M:%S%z"], "2027-03-01T06:00:00Z"),
+    metavar="MOMENT",
+    help="Hold them until this moment, such as 2027-03-01T06:00:00Z.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask before held e-mails are sent.")
 @json_option
-def change_emails(code: str, state: str, as_json: bool) -> None:
+def change_emails(
+    *, code: str, state: str, at: str | None, moment: datetime | None, yes: bool, as_json: bool
+) -> None:
     """Turn e-mails to customers about their created account on or off for the import supplier CODE.
+
+    They are held until the account goes live, unless --send or --from says otherwise. If held ones are then
+    sent, their number is shown first.
 
     This requires a mail server: set MIGRATION_SERVICE_SMTP_URL and MIGRATION_SERVICE_EMAIL_FROM for this
     command and for the workers.
@@ -127,8 +150,20 @@ def change_emails(code: str, state: str, as_json: bool) -> None:
             mail_server(settings)
         except SettingsError as error:
             raise CannotRunError(f"Customer e-mails cannot be sent: {error}") from error
+    if at and moment:
+        raise click.UsageError("Expected either --send or --from.")
+    if state == "on" and (at == EmailMoment.AT_CREATION or moment) and not yes:
+        with open_session(settings) as session:
+            supplier = get_import_supplier(session, code, organisation_id=None)
+            held = count_held(session, supplier.id)
+        if held:
+            when = f"at {moment:%Y-%m-%d %H:%M:%S %Z}" if moment else "now"
+            click.confirm(
+                f"{count(held, 'held e-mail')} will be sent {when}. Continue?", abort=True, err=True
+            )
     with open_session_of_reference(settings) as session:
-        set_customer_emails(session, code, on=state == "on")
+        chosen = EmailMoment(at) if at else None
+        set_customer_emails(session, code, on=state == "on", at=chosen, moment=moment)
     show_done(
         {"code": code, "customer_emails": state},
         as_json,
@@ -157,5 +192,5 @@ def _record(supplier: ImportSupplier, organisation: str) -> Record:
         "organisation": organisation,
         **pick(supplier, "status", "profile", "time_zone", "document_root"),
         "customer_emails": "on" if supplier.sends_customer_emails else "off",
-        **pick(supplier, "created_at", "live_at"),
+        **pick(supplier, "emails_at", "emails_from", "created_at", "live_at"),
     }

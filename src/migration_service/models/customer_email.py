@@ -17,6 +17,7 @@ class OutgoingEmail:
     state: Mapped[str] = mapped_column(server_default=EmailState.PENDING)
     #: Recorded before the first attempt, so that a retry uses the same one.
     message_id: Mapped[str | None]
+    #: When it was recorded, or else released.
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     #: When it is due. A worker that takes it, and each failure, postpones it.
     next_try_at: Mapped[datetime] = mapped_column(server_default=func.now())
@@ -46,10 +47,20 @@ class CustomerEmail(OutgoingEmail, Base):
     """The welcome message to a customer of a created account, recorded together with the account."""
 
     __tablename__ = "customer_email"
-    __table_args__ = (*_rules(), *_indexes("customer_email", "organisation_id", "next_try_at"))
+    __table_args__ = (
+        *_rules(),
+        *_indexes("customer_email", "organisation_id", "next_try_at"),
+        Index(
+            "ix_customer_email_held",
+            "import_supplier_id",
+            postgresql_where=text(f"state = '{EmailState.HELD}'"),
+        ),
+    )
 
     #: The organisation that takes its turn with it.
     organisation_id: Mapped[int]
+    #: The supplier of the account, which determines when it is sent.
+    import_supplier_id: Mapped[int]
     #: The recipient. The address is the customer's.
     customer_pk: Mapped[int] = mapped_column(ForeignKey(Customer.id), unique=True)
 

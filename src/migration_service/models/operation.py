@@ -20,7 +20,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_payloads.profile import Profile
 from migration_service.db.base import Base, literals
-from migration_service.states import SupplierStatus
+from migration_service.states import EmailMoment, SupplierStatus
 
 
 class Organisation(Base):
@@ -67,6 +67,10 @@ class ImportSupplier(Base):
     __table_args__ = (
         CheckConstraint(f"status IN ({literals(SupplierStatus)})", name="status"),
         CheckConstraint(f"profile IN ({literals(Profile)})", name="profile"),
+        CheckConstraint(f"emails_at IN ({literals(EmailMoment)})", name="emails_at"),
+        CheckConstraint(
+            f"(emails_at = '{EmailMoment.AT_MOMENT}') = (emails_from IS NOT NULL)", name="emails_from"
+        ),
     )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
@@ -78,8 +82,11 @@ class ImportSupplier(Base):
     profile: Mapped[str] = mapped_column(server_default=Profile.LENIENT)
     #: The time zone that determines today's date, for open periods and for dates in the future.
     time_zone: Mapped[str] = mapped_column(server_default="Europe/Amsterdam")
-    #: Whether customers get an e-mail when their account is created.
+    #: Whether customers get an e-mail about their created account, and when.
     sends_customer_emails: Mapped[bool] = mapped_column(server_default=false())
+    emails_at: Mapped[str] = mapped_column(server_default=EmailMoment.AT_GO_LIVE)
+    #: The moment of AT_MOMENT.
+    emails_from: Mapped[datetime | None]
     #: When all its accounts go live, after which none of them can be undone, and the person who decided.
     live_at: Mapped[datetime | None]
     live_by: Mapped[str | None]

@@ -100,6 +100,8 @@ class GoLive(Base):
     #: The account number up to which all of its accounts are marked, and their number.
     place: Mapped[str] = mapped_column(server_default="")
     accounts: Mapped[int] = mapped_column(server_default="0")
+    #: The number of held e-mails to customers that were released with them.
+    emails: Mapped[int] = mapped_column(server_default="0")
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     finished_at: Mapped[datetime | None]
     #: When a message was last published for it, or a worker last processed it.

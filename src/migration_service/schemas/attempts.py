@@ -5,7 +5,7 @@ from migration_payloads.schemas.base import AnswerSchema, Fields
 from migration_service.schemas import answers
 from migration_service.schemas.paging import page_cursor, page_limit
 from migration_service.schemas.requests import ErrorBodySchema
-from migration_service.states import AttemptState, ImportState, Outcome, SupplierStatus
+from migration_service.states import AttemptState, EmailMoment, ImportState, Outcome, SupplierStatus
 
 _ATTEMPT_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
 _DETAIL = "Account would successfully import. Rolled back due to Dry Run."
@@ -78,6 +78,12 @@ class ImportSupplierAnswerSchema(AnswerSchema):
     time_zone = answers.String(
         "Its time zone, which determines today's date for its data.", "Europe/Amsterdam"
     )
+    customer_emails = answers.Boolean("Whether customers get an e-mail about their account.", True)
+    emails_at = answers.String(
+        "When they are sent. Until then they are held.", "at_go_live", words=EmailMoment
+    )
+    emails_from = answers.Moment("The moment of `at_moment`, in UTC.", None, allow_none=True)
+    emails_held = answers.Integer("The number of held e-mails.", 1_192)
     counts = answers.Dict(
         "Accounts by state.",
         {"PENDING": 2_900, "IN_PROGRESS": 100, "IMPORTED": 97_000, "SKIPPED": 0},

@@ -25,6 +25,7 @@ from migration_service.models import AlertEmail, CustomerEmail
 from migration_service.outgoing.guarded import GuardedClient
 from migration_service.services.alerts.messages import record_alerts
 from migration_service.services.deliveries.sender import Sender
+from migration_service.services.emails.customer_emails import release_due
 from migration_service.services.emails.outbox import Emails, has_work, hold_due, mail_server, new_breaker
 from migration_service.services.webhooks.endpoints import has_endpoints
 from migration_service.services.webhooks.outbox import Webhooks
@@ -86,7 +87,7 @@ def _taking_turn() -> Iterator[bool]:
 
 
 def sweep_deliveries() -> None:
-    """Record alerts, switch off webhooks that have failed for days, and let a worker send what is due.
+    """Record alerts, switch off failing webhooks, release held e-mails, and let a worker send what is due.
 
     Without a mail server messages to people are postponed, and that is logged.
     """
@@ -101,6 +102,7 @@ def sweep_deliveries() -> None:
             logger.warning("Alerts were not recorded: %s", error)
     with sessions.begin() as session:
         switch_off_failing(session)
+        release_due(session)
         is_needed = _has_work(session)
     if not is_needed:
         return

@@ -45,11 +45,16 @@ def test_the_forms_of_a_supplier(administrator: ConsoleClient, batches: BatchCli
     done = administrator.act(f"{back}status/", {"status": "Paused"})
     assert done == (back, f"Supplier {code} is Paused.")
     assert "It is Paused now" in administrator.see(f"{back}status/")
-    for fields, before, after in (({"on": "y"}, "no e-mail", "an e-mail"), ({}, "an e-mail", "no e-mail")):
-        shown = administrator.form(f"{back}emails/")
-        assert shown.sentence == f"Customers get {before} when their account is created."
-        done = administrator.act(f"{back}emails/", fields)
+    on = {"on": "y", "at": "at_moment", "moment": "2027-03-01T06:00"}
+    off = {"at": "at_creation", "moment": ""}
+    for fields, before, after in ((on, "no e-mail", "an e-mail"), (off, "an e-mail", "no e-mail")):
+        path = f"{back}emails/"
+        assert administrator.form(path).sentence == f"Customers get {before} about their account."
+        shown = administrator.send(path, fields)
+        assert "Held e-mails" in shown.text
+        done = administrator.act(path, fields | {"seen": _SEEN.findall(shown.text)[0]})
         assert done == (back, f"Customers of {code} get {after} from now on.")
+    assert administrator.send(path, {"at": "at_moment"}).status_code == 400
     path = f"{back}time-zone/"
     assert administrator.form(path).sentence.startswith("It is UTC now.")
     assert administrator.act(path, {"time_zone": "Europe/Lisbon"})[0] == back
@@ -265,7 +270,12 @@ def test_a_go_live_of_the_future_is_shown_set_and_changed(
     assert f"It goes live {when}: until then its accounts can be undone." in said
     assert _live_at(sessions, code) == datetime(year, 3, 1, 5, tzinfo=UTC)
     open_now = {"Created accounts that have not been compared: reconcile the supplier": "2"}
-    assert administrator.form(f"/suppliers/{code}/go-live/").facts == {"Set at present": when, **open_now}
+    sent = {"E-mails to customers that will be sent": "0"}
+    assert administrator.form(f"/suppliers/{code}/go-live/").facts == {
+        "Set at present": when,
+        **sent,
+        **open_now,
+    }
 
 
 def test_a_go_live_in_the_past_says_so_and_is_final(

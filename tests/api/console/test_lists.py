@@ -104,7 +104,11 @@ def test_rows_are_listed_in_pages_however_large_their_ids_are(
         for row_id, name in enumerate(_NAMES, _FAR):
             session.add(customer := Customer(account_pk=owner.id, position=9))
             session.flush()
-            session.add(CustomerEmail(id=row_id, organisation_id=1, customer_pk=customer.id, error=name))
+            session.add(
+                CustomerEmail(
+                    id=row_id, organisation_id=1, import_supplier_id=1, customer_pk=customer.id, error=name
+                )
+            )
             session.add(
                 Acknowledgement(
                     id=row_id,

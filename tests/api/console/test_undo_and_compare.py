@@ -6,6 +6,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.suppliers import set_customer_emails
+from migration_service.states import EmailMoment
 from migration_service.tasks.names import REVERT_ACCOUNTS
 from support.audit import audited
 from support.batch_client import BatchClient
@@ -106,7 +107,7 @@ def test_an_undo_says_how_many_emails_it_withdraws(
     accounts = batches.supplier.accounts(3)
     silent = batches.run(accounts[:1])["batch_id"]
     with sessions.begin() as session:
-        set_customer_emails(session, batches.supplier.code, on=True)
+        set_customer_emails(session, batches.supplier.code, on=True, at=EmailMoment.AT_CREATION)
     for account in accounts[1:]:
         account["customers"] = [{"family_name": "Jansen", "email": "jansen@example.com"}]
     told = batches.run(accounts[1:])["batch_id"]

@@ -67,6 +67,8 @@ def test_a_supplier_is_created_shown_and_gets_another_status(run: Run, customer:
         "time_zone": "Europe/Amsterdam",
         "document_root": "s3://b/f",
         "customer_emails": "off",
+        "emails_at": "at_go_live",
+        "emails_from": None,
         "live_at": None,
         "created_at": "",
     }
@@ -231,6 +233,12 @@ def test_customer_emails_can_be_switched_on_if_there_is_a_mail_server(run: Run, 
     assert state() == "off"
     assert json_of(run("suppliers", "set-emails", code, "on", "--json", **mail))["customer_emails"] == "on"
     assert state() == "on"
+    assert run("suppliers", "set-emails", code, "on", "--send", "at_creation", **mail).exit_code == 0
+    moment = ("--from", "2027-03-01T06:00:00Z")
+    assert run("suppliers", "set-emails", code, "on", "--send", "at_approval", *moment, **mail).exit_code == 2
+    assert run("suppliers", "set-emails", code, "on", *moment, **mail).exit_code == 0
+    shown = json_of(run("suppliers", "show", code, "--json"))
+    assert (shown["emails_at"], shown["emails_from"]) == ("at_moment", "2027-03-01T06:00:00Z")
     assert run("suppliers", "set-emails", code, "off").exit_code == 0
     assert state() == "off"
 

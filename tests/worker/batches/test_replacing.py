@@ -196,8 +196,8 @@ def test_customers_are_written_to_once(replaced: Replaced) -> None:
     assert replaced.send(customers=people)["status"] == "REPLACED"
     assert told() == {
         "een@example.org": "SENT",
-        "twee@example.org": "PENDING",
-        "drie@example.org": "PENDING",
+        "twee@example.org": "HELD",
+        "drie@example.org": "HELD",
     }
     # Whoever was written to under an address that was wrong is not written to again.
     assert replaced.send(customers=[people[0], twee, een | {"email": "anders@example.org"}])

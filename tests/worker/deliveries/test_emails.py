@@ -34,7 +34,7 @@ from migration_service.services.events.recording import record
 from migration_service.services.processing.attempts import run_attempt
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import set_customer_emails
-from migration_service.states import DeliveryFailure, EmailState
+from migration_service.states import DeliveryFailure, EmailMoment, EmailState
 from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.deliveries import sweep_deliveries
 from migration_service.tasks.names import SEND_DELIVERIES
@@ -144,7 +144,7 @@ def outbox(
     batches: BatchClient, controller: Controller, mailbox: Mailbox, celery: MigrationCelery
 ) -> Iterator[Outbox]:
     with batches.supplier.Session.begin() as session:
-        set_customer_emails(session, batches.supplier.code, on=True)
+        set_customer_emails(session, batches.supplier.code, on=True, at=EmailMoment.AT_CREATION)
         session.execute(update(CustomerEmail).values(state=EmailState.REFUSED, sent_at=None))
     outbox = Outbox(batches.supplier, batches.resources, controller, mailbox, celery)
     yield outbox
@@ -192,7 +192,7 @@ def test_messages_are_recorded_for_the_customers_of_suppliers_that_send_them_onc
     with supplier.Session.begin() as session:
         assert session.scalars(select(CustomerEmail)).all() == [], "nobody has asked for messages"
         for it in others:
-            set_customer_emails(session, it.code, on=True)
+            set_customer_emails(session, it.code, on=True, at=EmailMoment.AT_CREATION)
         processes = session.scalars(select(Account.account_import_process_id).where(created)).all()
         record_customer_emails(OpenTransaction.of(session), processes)
         owners = select(Account.external_account_number).join(Customer).join(CustomerEmail)

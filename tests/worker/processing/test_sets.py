@@ -37,7 +37,7 @@ from migration_service.services.processing.signals import (
     take_announcement,
 )
 from migration_service.services.setup.suppliers import set_customer_emails
-from migration_service.states import ImportState, Outcome
+from migration_service.states import EmailMoment, ImportState, Outcome
 from migration_service.tasks import accounts as tasks
 from migration_service.tasks.maintenance import sweep_attempts
 from migration_service.tasks.resources import WorkerResources
@@ -184,7 +184,7 @@ def test_a_set_has_accounts_of_several_suppliers_and_messages_for_the_customers_
 ) -> None:
     sending = SupplierClient.create(supplier.app, supplier.Session)
     with supplier.Session.begin() as session:
-        set_customer_emails(session, sending.code, on=True)
+        set_customer_emails(session, sending.code, on=True, at=EmailMoment.AT_CREATION)
     customer = {"given_name": "Anne", "family_name": "Smit", "email": "anne@customers.example"}
     for client in (supplier, sending):
         (account,) = client.accounts()

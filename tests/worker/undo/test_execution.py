@@ -29,7 +29,7 @@ from migration_service.services.processing import creation
 from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.services.undo import execution
 from migration_service.services.undo.execution import MAX_TRIES, revert_piece
-from migration_service.states import EmailState
+from migration_service.states import EmailMoment, EmailState
 from migration_service.tasks.jobs import SECONDS, UNDOS, sweep_jobs
 from migration_service.tasks.names import REVERT_ACCOUNTS
 from migration_service.tasks.resources import WorkerResources
@@ -46,7 +46,7 @@ from support.undo_client import UndoClient, dump
 def account(supplier: SupplierClient, worker_resources: WorkerResources) -> ImportedAccount:
     """An account whose customer has an e-mail that was not sent yet."""
     with supplier.Session.begin() as session:
-        set_customer_emails(session, supplier.code, on=True)
+        set_customer_emails(session, supplier.code, on=True, at=EmailMoment.AT_CREATION)
     customer = {"family_name": "Jansen", "email": "a@example.org"}
     return ImportedAccount.create(supplier, worker_resources, customers=[customer])
 
@@ -83,7 +83,7 @@ def test_every_table_is_as_it_was_before(
     supplier: SupplierClient, batches: BatchClient, undos: UndoClient
 ) -> None:
     with supplier.Session.begin() as session:
-        set_customer_emails(session, supplier.code, on=True)
+        set_customer_emails(session, supplier.code, on=True, at=EmailMoment.AT_CREATION)
     numbers = supplier.stage_new(30)
     before = dump(supplier.Session)
     batch_id = _import_pending(batches)

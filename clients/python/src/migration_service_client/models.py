@@ -759,6 +759,7 @@ class GoLiveAnswer:
     state: str
     decided_by: "str | None"
     accounts: int
+    emails: int
     created_at: datetime
     finished_at: "datetime | None"
 
@@ -773,6 +774,7 @@ class GoLivePreviewAnswer:
     before: "datetime | None"
     accounts: int
     already_live: int
+    emails: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -781,6 +783,10 @@ class ImportSupplierAnswer:
     status: str
     profile: str
     time_zone: str
+    customer_emails: bool
+    emails_at: str
+    emails_from: "datetime | None"
+    emails_held: int
     counts: dict[str, int]
 
 

@@ -37,9 +37,14 @@ _ORGANISATIONS = """
             CONSTRAINT ck_import_supplier_profile CHECK (profile IN ('lenient', 'strict')),
         created_at timestamptz NOT NULL DEFAULT now(),
         sends_customer_emails boolean NOT NULL DEFAULT false,
+        emails_at text NOT NULL DEFAULT 'at_go_live' CONSTRAINT ck_import_supplier_emails_at
+            CHECK (emails_at IN ('at_creation', 'at_approval', 'at_go_live', 'at_moment')),
+        emails_from timestamptz,
         live_at timestamptz,
         live_by text,
-        time_zone text NOT NULL DEFAULT 'Europe/Amsterdam'
+        time_zone text NOT NULL DEFAULT 'Europe/Amsterdam',
+        CONSTRAINT ck_import_supplier_emails_from
+            CHECK ((emails_at = 'at_moment') = (emails_from IS NOT NULL))
     );
     CREATE INDEX ix_import_supplier_organisation_id ON import_supplier (organisation_id);
 
@@ -76,7 +81,7 @@ _ORGANISATIONS = """
         subject text NOT NULL,
         body text NOT NULL,
         state text NOT NULL DEFAULT 'PENDING'
-            CONSTRAINT ck_alert_email_state CHECK (state IN ('PENDING', 'SENT', 'REFUSED')),
+            CONSTRAINT ck_alert_email_state CHECK (state IN ('HELD', 'PENDING', 'SENT', 'REFUSED')),
         message_id text,
         created_at timestamptz NOT NULL DEFAULT now(),
         next_try_at timestamptz NOT NULL DEFAULT now(),

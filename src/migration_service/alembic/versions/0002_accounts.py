@@ -138,7 +138,7 @@ _ACCOUNTS = """
             CONSTRAINT uq_customer_email_customer_pk UNIQUE
             CONSTRAINT fk_customer_email_customer_pk REFERENCES customer (id),
         state text NOT NULL DEFAULT 'PENDING'
-            CONSTRAINT ck_customer_email_state CHECK (state IN ('PENDING', 'SENT', 'REFUSED')),
+            CONSTRAINT ck_customer_email_state CHECK (state IN ('HELD', 'PENDING', 'SENT', 'REFUSED')),
         message_id text,
         created_at timestamptz NOT NULL DEFAULT now(),
         next_try_at timestamptz NOT NULL DEFAULT now(),
@@ -147,10 +147,12 @@ _ACCOUNTS = """
         error text,
         sent_at timestamptz,
         organisation_id bigint NOT NULL,
+        import_supplier_id bigint NOT NULL,
         CONSTRAINT ck_customer_email_sent_at CHECK ((state = 'SENT') = (sent_at IS NOT NULL))
     );
     CREATE INDEX ix_customer_email_due ON customer_email (organisation_id, next_try_at)
         WHERE state = 'PENDING';
+    CREATE INDEX ix_customer_email_held ON customer_email (import_supplier_id) WHERE state = 'HELD';
     CREATE INDEX ix_customer_email_leased ON customer_email (leased_until) WHERE leased_until IS NOT NULL;
 
     CREATE TABLE statement (

@@ -199,6 +199,7 @@ _UNDO = """
             CONSTRAINT ck_go_live_state CHECK (state IN ('PENDING', 'CANCELLED', 'COMPLETED')),
         place text NOT NULL DEFAULT '',
         accounts bigint NOT NULL DEFAULT '0',
+        emails bigint NOT NULL DEFAULT '0',
         created_at timestamptz NOT NULL DEFAULT now(),
         finished_at timestamptz,
         dispatched_at timestamptz

@@ -153,10 +153,11 @@ def act_on_reference(
     preview: Callable[[Session], Preview],
     perform: Callable[[Session], Done],
     *,
+    find_effects: Callable[[Session], Facts] | None = None,
     feeds: bool = False,
 ) -> Response:
     """Do the same as `act` for API keys and import suppliers, and respond once every web process knows."""
-    response = act(form, preview, perform, feeds=feeds)
+    response = act(form, preview, perform, find_effects=find_effects, feeds=feeds)
     if request.method == "POST":
         wait_until_known()
     return response

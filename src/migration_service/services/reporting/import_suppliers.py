@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -9,6 +10,7 @@ from sqlalchemy.orm import Session
 from migration_service.db.base import one_of
 from migration_service.models import AccountImportProcess, ImportSupplier
 from migration_service.origin import current_origin
+from migration_service.services.emails.customer_emails import read_policy
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.states import ImportState
 
@@ -21,6 +23,11 @@ class ImportSupplierReport:
     status: str
     profile: str
     time_zone: str
+    #: Whether and when e-mails to customers are sent, and how many are held.
+    customer_emails: bool
+    emails_at: str
+    emails_from: datetime | None
+    emails_held: int
     #: The number of accounts in each state. A state without accounts has 0.
     counts: dict[str, int]
 
@@ -46,8 +53,13 @@ def _report(
 ) -> list[ImportSupplierReport]:
     by_id = {supplier.id: supplier for supplier in suppliers}
     counts = count_states(session, by_id)
+    policies = {pk: read_policy(session, pk) for pk in by_id}
     return [
-        ImportSupplierReport(supplier.code, supplier.status, supplier.profile, supplier.time_zone, counts[pk])
+        ImportSupplierReport(
+            *(supplier.code, supplier.status, supplier.profile, supplier.time_zone),
+            *(policies[pk].sends, policies[pk].at, policies[pk].at_moment, policies[pk].held),
+            counts[pk],
+        )
         for pk, supplier in by_id.items()
     ]
 

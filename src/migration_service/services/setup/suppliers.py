@@ -3,7 +3,7 @@
 A caller sees the suppliers of its own organisation only. Others do not exist for it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TypeVar
@@ -12,7 +12,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.orm import Session
 
-from migration_payloads.moments import DEFAULT_TIME_ZONE, is_time_zone, today_in
+from migration_payloads.moments import DEFAULT_TIME_ZONE, is_time_zone, today_in, write_moment
 from migration_service.db.base import one_of
 from migration_service.db.sql import OpenTransaction, SqlConnection
 from migration_service.errors import (
@@ -31,7 +31,7 @@ from migration_service.origin import ActorKind, current_origin
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.setup.names import check_name, is_name, unique_name
 from migration_service.services.setup.organisations import get_organisation
-from migration_service.states import SupplierStatus
+from migration_service.states import EmailMoment, SupplierStatus
 
 _Owned = TypeVar("_Owned", Batch, WavePlan, Undo, GoLive)
 
@@ -73,6 +73,11 @@ _SELECT = """
 # process keeps rows in memory for a second, and changes to them wait that long.
 FIND_SUPPLIER = f"{_SELECT} WHERE supplier.code = %(code)s"
 _BY_ID = f"{_SELECT} WHERE supplier.id = %(id)s"
+
+
+#: SQL for whether the `supplier` has gone live. It does not use now(), because the transaction may have
+#: started before that.
+SUPPLIER_IS_LIVE = "(supplier.live_at <= clock_timestamp()) IS TRUE"
 
 
 def create_import_supplier(
@@ -230,12 +235,20 @@ def set_status(session: Session, code: str, status: SupplierStatus) -> None:
     _update(session, code, AuditAction.SUPPLIER_STATUS_SET, status=status)
 
 
-def set_customer_emails(session: Session, code: str, *, on: bool) -> None:
-    """Set whether customers get an e-mail when an account of this supplier is created.
+def set_customer_emails(
+    session: Session, code: str, *, on: bool, at: EmailMoment | None = None, moment: datetime | None = None
+) -> None:
+    """Set whether customers get an e-mail about their account, and when: at `moment` if it is given.
 
-    Raise ImportSupplierNotFoundError if it does not exist.
+    What is held is released by a sweep if it no longer has to wait. Raise ImportSupplierNotFoundError if the
+    supplier does not exist.
     """
-    _update(session, code, AuditAction.SUPPLIER_EMAILS_SET, sends_customer_emails=on)
+    values: dict[str, object] = {"sends_customer_emails": on}
+    if at is not None or moment is not None:
+        values["emails_at"] = EmailMoment.AT_MOMENT if moment else at
+        values["emails_from"] = moment
+    told = values if moment is None else values | {"emails_from": write_moment(moment)}
+    _update(session, code, AuditAction.SUPPLIER_EMAILS_SET, told, **values)
 
 
 def set_time_zone(session: Session, code: str, time_zone: str) -> None:
@@ -256,11 +269,17 @@ def _statements(database: Session | SqlConnection) -> SqlConnection:
     return OpenTransaction.of(database) if isinstance(database, Session) else database
 
 
-def _update(session: Session, code: str, action: AuditAction, **values: object) -> None:
+def _update(
+    session: Session,
+    code: str,
+    action: AuditAction,
+    told: Mapping[str, object] | None = None,
+    **values: object,
+) -> None:
     owner = None
     if is_name(code, MAX_CODE):
         statement = update(ImportSupplier).where(ImportSupplier.code == code).values(**values)
         owner = session.scalar(statement.returning(ImportSupplier.organisation_id))
     if owner is None:
         raise ImportSupplierNotFoundError(f"Import supplier {quoted(code)} does not exist.")
-    record(session, action, "import_supplier", code, organisation_id=owner, details=values)
+    record(session, action, "import_supplier", code, organisation_id=owner, details=told or values)

@@ -34,6 +34,7 @@ from migration_service.origin import current_origin
 from migration_service.services.accounts.ownership import IS_NEW, has_gone_live
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.clock import read_clock
+from migration_service.services.emails.customer_emails import count_for_go_live
 from migration_service.services.setup.suppliers import KnownSupplier, get_owned, which_are_owned
 from migration_service.services.undo.going_live import (
     OF_BATCH,
@@ -49,7 +50,7 @@ from migration_service.states import GoLiveState
 
 #: A go-live further in the future counts as a mistake.
 _FARTHEST = timedelta(days=5 * 366)
-_COLUMNS = ("batch_id", "state", "live_at", "decided_by", "accounts", "created_at", "finished_at")
+_COLUMNS = ("batch_id", "state", "live_at", "decided_by", "accounts", "emails", "created_at", "finished_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,8 @@ class GoLivePreview:
     #: The number of existing accounts that could still be undone, and of those that have gone live already.
     accounts: int
     already_live: int
+    #: The number of held e-mails to customers that are then sent.
+    emails: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +108,9 @@ class GoLiveReport:
     state: str
     live_at: datetime
     decided_by: str | None
-    #: The number of accounts that have gone live.
+    #: The number of accounts that have gone live, and of e-mails to customers that were released with them.
     accounts: int
+    emails: int
     created_at: datetime
     finished_at: datetime | None
 
@@ -126,6 +130,7 @@ def preview_go_live(session: Session, order: GoLiveOrder) -> GoLivePreview:
         before=planned.live_at if (planned := _find_planned(session, order)) else None,
         accounts=counted.old,
         already_live=counted.new,
+        emails=_count_emails(session, order, supplier, now),
     )
 
 
@@ -288,18 +293,29 @@ def _find_planned(session: Session, order: GoLiveOrder) -> GoLive | None:
     return session.scalars(planned).first()
 
 
-def _count(session: Session, order: GoLiveOrder, now: datetime) -> Any:
-    """Return how many accounts of an order the old system owns, and how many the platform."""
-    allow_minutes(session)
-    values = {
+def _scope(order: GoLiveOrder, now: datetime) -> tuple[str, dict[str, object]]:
+    """Return the SQL for the accounts of an order, and its parameters."""
+    batch_id, numbers = order.batch.id if order.batch else None, order.numbers()
+    values: dict[str, object] = {
         "import_supplier_id": order.supplier.id,
-        "batch_id": order.batch.id if order.batch else None,
-        "numbers": order.numbers(),
+        "batch_id": batch_id,
+        "numbers": numbers,
         "after": "",
         "until": now,
     }
-    scope = scope_of(order.batch.id if order.batch else None, order.numbers())
+    return scope_of(batch_id, numbers), values
+
+
+def _count(session: Session, order: GoLiveOrder, now: datetime) -> Any:
+    """Return how many accounts of an order the old system owns, and how many the platform."""
+    allow_minutes(session)
+    scope, values = _scope(order, now)
     return session.execute(_COUNT[scope], values).one()
+
+
+def _count_emails(session: Session, order: GoLiveOrder, supplier: ImportSupplier, now: datetime) -> int:
+    scope, values = _scope(order, now)
+    return count_for_go_live(session, supplier, f"SELECT account.id {scope}", values)
 
 
 _COUNT = {

@@ -1,6 +1,7 @@
 """Marking the accounts of a go-live in a worker, some at a time, once its moment has come.
 
-A piece marks accounts, tells that they went live, and writes how far it has come, in one transaction. Each
+A piece marks accounts, tells that they went live, releases their e-mails, and writes how far it has come, in
+one transaction. Each
 account is locked first, so that an undo, an erasure or added data either ends before or sees the new owner.
 Accounts that others have locked are marked later.
 """
@@ -16,6 +17,7 @@ from migration_service.db.cancelling import allow_minutes
 from migration_service.db.jobs import Progress
 from migration_service.models import GoLive, ImportSupplier
 from migration_service.schemas.events import EventType
+from migration_service.services.emails.customer_emails import release_with_go_live
 from migration_service.states import GoLiveState, LineStatus
 
 #: The number of accounts marked in one transaction.
@@ -32,7 +34,8 @@ OF_BATCH = f"""
     JOIN account ON account.import_supplier_id = :import_supplier_id
      AND account.external_account_number = line.external_account_number
      AND account.service_account_number = line.service_account_number
-    WHERE line.batch_id = :batch_id AND line.status = '{LineStatus.IMPORTED}'
+    WHERE line.batch_id = :batch_id
+      AND line.status IN ('{LineStatus.IMPORTED}', '{LineStatus.REPLACED}')
       AND line.external_account_number > :after
 """
 OF_NUMBERS = """
@@ -64,6 +67,7 @@ def mark_piece(session: Session, go_live_id: UUID) -> Progress:
         return Progress.WAITS
     session.execute(_MARK, _values(it) | {"ids": list(locked), "by": it.decided_by, "go_live_id": it.id})
     it.accounts += len(locked)
+    it.emails += release_with_go_live(session, list(locked))
     it.place = ([it.place] + [number for _, number in takewhile(lambda row: row[0] in locked, found)])[-1]
     return Progress.WORKED
 

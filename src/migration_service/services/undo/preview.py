@@ -21,6 +21,7 @@ from migration_service.states import EmailState, UndoBlocker
 
 #: The number of accounts named for each blocker.
 EXAMPLES = 5
+_UNSENT = literals((EmailState.HELD, EmailState.PENDING))
 _NUMBERS = ("accounts", "revertible", "revertible_with_overrides", "emails")
 
 
@@ -85,8 +86,7 @@ def _preview(wanted: str, counted: str, *, added: bool = False) -> TextClause:
                (SELECT count(*) FROM judged
                 JOIN customer ON customer.account_pk = judged.account_id
                 JOIN customer_email ON customer_email.customer_pk = customer.id
-                WHERE NOT {added} AND blockers = '{{}}'
-                  AND customer_email.state = '{EmailState.PENDING}') AS emails,
+                WHERE NOT {added} AND blockers = '{{}}' AND customer_email.state IN ({_UNSENT})) AS emails,
                ({counted}) AS wanted,
                (SELECT coalesce(jsonb_agg(jsonb_build_object(
                     'code', code, 'accounts', blocker.accounts, 'examples', ARRAY(

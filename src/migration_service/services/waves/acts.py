@@ -22,6 +22,7 @@ from migration_service.services.batches.intake.upload import set_rate
 from migration_service.services.batches.states import OPEN, WINDOW_CLOSED, change_batch, pause_for
 from migration_service.services.batches.states import PAUSE as PAUSE_BATCH
 from migration_service.services.batches.undo_guards import require_no_undo_of_plan, require_plan_at_rest
+from migration_service.services.emails.customer_emails import release_with_approval
 from migration_service.services.setup.teams import get_operations_team_id, get_operations_team_name
 from migration_service.services.waves import running, states
 from migration_service.services.waves.reading import find_wave, list_waves, lock_batch
@@ -143,6 +144,7 @@ def approve_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, b
     states.change_wave(session, plan, wave, states.APPROVE, details=told)
     wave.decided_by, wave.decided_at, wave.decision_reason = by or _actor(), func.now(), reason
     batch.runs_until = None
+    release_with_approval(session, batch.id)
 
 
 def stop_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, by: str | None = None) -> None:

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.db.jobs import Progress
 from migration_service.models import Comparison, Wave, WavePlan
 from migration_service.schemas.events import EventType
+from migration_service.services.emails.customer_emails import release_with_approval
 from migration_service.services.events.recording import record
 from migration_service.services.reconciliation.comparisons import do_piece, start_comparison
 from migration_service.services.reconciliation.verdict import judge
@@ -71,7 +72,9 @@ def _settle(session: Session, plan: WavePlan, wave: Wave) -> None:
     whose = {"organisation_id": plan.organisation_id, "import_supplier_id": plan.import_supplier_id}
     if wave.state == WaveState.DIFFERS:
         record(session, EventType.RECONCILIATION_DIFFERS, {**subject, **found}, **whose)
-    if not is_over(plan, wave):
+    if is_over(plan, wave):
+        release_with_approval(session, wave.batch_id)
+    else:
         record(session, EventType.WAVE_APPROVAL_REQUIRED, {**subject, "found": wave.state}, **whose)
 
 

@@ -353,7 +353,12 @@ def _make_email(
     session: Session, account: Account, code: str, state: str = "PENDING", **values: object
 ) -> ListedEmail:
     customer = add(session, Customer(account_pk=account.id, position=0))
-    email = add(session, CustomerEmail(organisation_id=1, customer_pk=customer.id, state=state, **values))
+    email = add(
+        session,
+        CustomerEmail(
+            organisation_id=1, import_supplier_id=1, customer_pk=customer.id, state=state, **values
+        ),
+    )
     return ListedEmail(
         email.id,
         code,

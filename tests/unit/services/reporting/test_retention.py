@@ -245,7 +245,13 @@ def _make_emails(
         made.append(
             add(
                 session,
-                CustomerEmail(organisation_id=1, customer_pk=customer.id, created_at=now - age, error=error),
+                CustomerEmail(
+                    organisation_id=1,
+                    import_supplier_id=1,
+                    customer_pk=customer.id,
+                    created_at=now - age,
+                    error=error,
+                ),
             )
         )
     return made

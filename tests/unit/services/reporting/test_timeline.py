@@ -102,7 +102,12 @@ def _make_parts(session: Session, account: Account, vendor: int) -> list[Event]:
     def email(at: datetime, state: str, sent_at: datetime | None = None) -> Base:
         customer = add(session, Customer(account_pk=account.id, position=0))
         return CustomerEmail(
-            organisation_id=1, customer_pk=customer.id, state=state, created_at=at, sent_at=sent_at
+            organisation_id=1,
+            import_supplier_id=1,
+            customer_pk=customer.id,
+            state=state,
+            created_at=at,
+            sent_at=sent_at,
         )
 
     def undo(at: datetime | None, outcome: str, position: int) -> Base:

@@ -67,7 +67,11 @@ def set_moment(code: str) -> Response:
             button=_("Go live"),
             back=back,
             is_dangerous=True,
-            facts=((_("Set at present"), zoned(found.before)), *_list_open(session, code)),
+            facts=(
+                (_("Set at present"), zoned(found.before)),
+                (_("E-mails to customers that will be sent"), found.emails),
+                *_list_open(session, code),
+            ),
         )
 
     def find_effects(session: Session) -> Facts:

@@ -1,21 +1,35 @@
 """Forms to create an import supplier, and to change its status, e-mails and time zone."""
 
+from datetime import UTC, datetime
+
 from flask import Blueprint, request, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
-from wtforms import BooleanField, SelectField, StringField
-from wtforms.validators import InputRequired, Length
+from wtforms import BooleanField, SelectField, StringField, ValidationError
+from wtforms.fields import DateTimeLocalField
+from wtforms.fields.choices import SelectChoice
+from wtforms.validators import InputRequired, Length, Optional
 
 from migration_payloads.moments import DEFAULT_TIME_ZONE
 from migration_payloads.profile import Profile
 from migration_service.blueprints.console.access import supplier_of, visible_organisations
-from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act, act_on_reference
+from migration_service.blueprints.console.acting import (
+    ActionForm,
+    Done,
+    Facts,
+    Preview,
+    act,
+    act_on_reference,
+)
+from migration_service.blueprints.console.display import viewer_zone, zoned
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
+from migration_service.blueprints.requests.resources import resources
 from migration_service.services.batches.results.listing import list_batches
+from migration_service.services.emails.customer_emails import count_held, read_policy
 from migration_service.services.setup import suppliers
-from migration_service.states import SupplierStatus
+from migration_service.states import EmailMoment, SupplierStatus
 
 blueprint = Blueprint("supplier_actions", __name__, url_prefix="/suppliers")
 
@@ -27,9 +41,31 @@ class StatusForm(ActionForm):
 
 
 class EmailsForm(ActionForm):
-    """The switch for e-mails to customers about their created account."""
+    """The switch for e-mails to customers about their created account, and when these are sent."""
 
-    on = BooleanField(_l("Customers get an e-mail when their account is created"))
+    on = BooleanField(_l("Customers get an e-mail about their account"))
+    at = SelectField(
+        _l("When"),
+        choices=[
+            SelectChoice(EmailMoment.AT_GO_LIVE.value, _l("when the account goes live")),
+            SelectChoice(
+                EmailMoment.AT_APPROVAL.value, _l("when its wave is approved, or the account goes live")
+            ),
+            SelectChoice(EmailMoment.AT_CREATION.value, _l("when the account is created")),
+            SelectChoice(EmailMoment.AT_MOMENT.value, _l("at this moment:")),
+        ],
+    )
+    moment = DateTimeLocalField(_l("Moment"), format=["%Y-%m-%dT%H:%M"], validators=[Optional()])
+
+    def validate_at(self, field: SelectField) -> None:
+        """Require a moment if it was chosen, and only then."""
+        if (field.data == EmailMoment.AT_MOMENT) != (self.moment.data is not None):
+            raise ValidationError(_("Give a moment if the e-mails are sent at one, and only then."))
+
+    def chosen(self) -> datetime | None:
+        """Return the moment, which was entered in the viewer's time zone."""
+        local = self.moment.data
+        return local.replace(tzinfo=viewer_zone()).astimezone(UTC) if local is not None else None
 
 
 class TimeZoneForm(ActionForm):
@@ -99,28 +135,37 @@ def set_status_of(code: str) -> Response:
 @blueprint.route("/<code>/emails/", methods=["GET", "POST"])
 def set_emails(code: str) -> Response:
     """Set whether customers of a supplier get an e-mail."""
-    form = EmailsForm()
+    with resources().Session.begin() as session:
+        policy = read_policy(session, supplier_of(session, code).id)
+    form = EmailsForm(on=policy.sends, at=policy.at.value)
+    form.moment.description = _("By the clock of %(zone)s.", zone=viewer_zone().key)
 
     def preview(session: Session) -> Preview:
-        supplier = supplier_of(session, code)
-        is_on = supplier.sends_customer_emails
+        is_on = read_policy(session, supplier_of(session, code).id).sends
         return Preview(
             title=_("Customer e-mails of %(code)s", code=code),
-            sentence=_("Customers get an e-mail when their account is created.")
+            sentence=_("Customers get an e-mail about their account.")
             if is_on
-            else _("Customers get no e-mail when their account is created."),
+            else _("Customers get no e-mail about their account."),
             button=_("Set"),
             back=url_for("suppliers.show", code=code),
         )
 
+    def find_effects(session: Session) -> Facts:
+        held = count_held(session, supplier_of(session, code).id)
+        is_sent = form.on.data and form.at.data in (EmailMoment.AT_CREATION, EmailMoment.AT_MOMENT)
+        when = zoned(form.chosen()) if form.moment.data else _("at once") if is_sent else _("later")
+        return (_("Held e-mails"), held), (_("They will be sent"), when if form.on.data else _("never"))
+
     def perform(session: Session) -> Done:
         supplier_of(session, code)
-        suppliers.set_customer_emails(session, code, on=bool(form.on.data))
+        on, at = bool(form.on.data), EmailMoment(str(form.at.data))
+        suppliers.set_customer_emails(session, code, on=on, at=at, moment=form.chosen())
         if form.on.data:
             return Done(_("Customers of %(code)s get an e-mail from now on.", code=code))
         return Done(_("Customers of %(code)s get no e-mail from now on.", code=code))
 
-    return act_on_reference(form, preview, perform)
+    return act_on_reference(form, preview, perform, find_effects=find_effects)
 
 
 @blueprint.route("/<code>/time-zone/", methods=["GET", "POST"])

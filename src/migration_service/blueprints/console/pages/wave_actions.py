@@ -28,6 +28,7 @@ from migration_service.schemas.waves import WaveChangeBodySchema
 from migration_service.services.batches import clock
 from migration_service.services.batches.error_thresholds import OFF
 from migration_service.services.batches.results.counts import count_open
+from migration_service.services.emails.customer_emails import count_for_approval
 from migration_service.services.waves import acts
 from migration_service.services.waves.orders import read_change
 from migration_service.services.waves.reading import get_wave, lock_wave
@@ -134,6 +135,10 @@ def _list_settings(wave: WaveReport) -> Facts:
 def approve(plan_id: UUID, number: int) -> Response:
     """Approve a wave so that the next one can start, whatever reconciliation found."""
 
+    with resources().Session.begin() as session:
+        shown = _pick(report_plan(session, plan_of(session, plan_id)), number)
+        emails = count_for_approval(session, shown.batch_id)
+
     def preview(plan: PlanReport, wave: WaveReport) -> Preview:
         following = next((it for it in plan.waves if it.number == number + 1), None)
         if following is None:
@@ -157,7 +162,7 @@ def approve(plan_id: UUID, number: int) -> Response:
             sentence=sentence,
             button=_("Approve"),
             back=_page_of(plan_id, number),
-            facts=_found(wave),
+            facts=(*_found(wave), (_("E-mails to customers that will be sent"), emails)),
         )
 
     return _act(plan_id, number, preview, acts.approve_wave, _l("The wave is approved."))

@@ -1,0 +1,124 @@
+"""E-mails to customers are held until their moment, released once, and withdrawn by an undo."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from migration_service.db.sql import OpenTransaction
+from migration_service.models import CustomerEmail
+from migration_service.services.emails.customer_emails import count_held, release_due
+from migration_service.services.processing.attempts import run_attempt
+from migration_service.services.setup.suppliers import set_customer_emails
+from migration_service.states import EmailMoment
+from support.factories import json_of
+from support.go_lives import GoLiveClient
+from support.imported_account import ImportedAccount
+from support.interleavings import COMMIT, Script, explore
+from support.rows import set_live
+from support.supplier_client import SupplierClient
+from support.undo_client import UndoClient
+from support.wave_client import WaveClient
+
+_JANSEN = {"family_name": "Jansen", "email": "jansen@example.com"}
+_PAST = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _set(supplier: SupplierClient, at: EmailMoment | None = None, **values: Any) -> None:
+    with supplier.Session.begin() as session:
+        set_customer_emails(session, supplier.code, on=values.pop("on", True), at=at, **values)
+
+
+def _states(supplier: SupplierClient) -> Counter[str]:
+    with supplier.Session() as session:
+        return Counter(session.scalars(select(CustomerEmail.state)))
+
+
+def _sweep(supplier: SupplierClient) -> int:
+    with supplier.Session.begin() as session:
+        return release_due(session)
+
+
+def _create(waves: WaveClient, number: int = 1) -> list[str]:
+    made = [
+        ImportedAccount.create(waves.supplier, waves.batches.resources, customers=[_JANSEN])
+        for _ in range(number)
+    ]
+    return [it.number for it in made]
+
+
+def test_they_are_held_until_go_live_counted_before_it_and_released_once(waves: WaveClient) -> None:
+    supplier, go_lives = waves.supplier, GoLiveClient(waves.supplier)
+    _set(supplier)
+    first, second = _create(waves, 2)
+    assert _states(supplier) == {"HELD": 2}
+    listed = supplier.get(f"/import-suppliers/{supplier.code}/").json or {}
+    assert (listed["customer_emails"], listed["emails_at"], listed["emails_held"]) == (True, "at_go_live", 2)
+    assert _sweep(supplier) == 0
+    assert go_lives.preview(external_account_numbers=[first])["emails"] == 1
+    assert go_lives.preview()["emails"] == 2
+    ended = go_lives.run(external_account_numbers=[first])
+    assert (ended["accounts"], ended["emails"], _states(supplier)) == (1, 1, {"HELD": 1, "PENDING": 1})
+    assert UndoClient(supplier).preview(second)["emails"] == 1
+    undone = UndoClient(supplier).run(second)
+    assert (undone["counts"]["REVERTED"], _states(supplier)) == (1, {"PENDING": 1})
+    assert go_lives.run()["emails"] == 0
+    _create(waves)
+    assert _states(supplier) == {"PENDING": 2}, "what a supplier that is live creates waits for nothing"
+
+
+def test_the_approval_of_a_wave_releases_those_of_its_accounts(waves: WaveClient) -> None:
+    supplier = waves.supplier
+    _set(supplier, EmailMoment.AT_APPROVAL)
+    for payload in supplier.accounts(3):
+        supplier.stage(payload | {"customers": [_JANSEN]})
+    plan = waves.plan({"size": 2}, {"rest": True})
+    waves.act(plan, 1, "start")
+    waves.run()
+    assert (waves.states(plan)[0], _states(supplier)) == ("CLEAN", {"HELD": 2})
+    assert waves.act(plan, 1, "approve", reason="Good.").status_code == 200
+    assert _states(supplier) == {"PENDING": 2}
+    waves.act(plan, 2, "start")
+    waves.run()
+    assert _states(supplier) == {"PENDING": 2, "HELD": 1}
+    assert GoLiveClient(supplier).run()["emails"] == 1, "go-live releases what no approval has"
+
+
+@pytest.mark.parametrize("chosen", [{"at": EmailMoment.AT_CREATION}, {"moment": _PAST}])
+def test_a_sweep_releases_them_when_their_moment_has_come(waves: WaveClient, chosen: dict[str, Any]) -> None:
+    supplier = waves.supplier
+    _set(supplier, moment=datetime.now(UTC) + timedelta(days=1))
+    _create(waves, 2)
+    assert (_sweep(supplier), GoLiveClient(supplier).preview()["emails"]) == (0, 0)
+    _set(supplier, on=False, **chosen)
+    assert _sweep(supplier) == 0, "none is sent for a supplier that sends none"
+    _set(supplier)
+    assert (_sweep(supplier), _sweep(supplier), _states(supplier)) == (2, 0, {"PENDING": 2})
+    _create(waves)
+    assert _states(supplier) == {"PENDING": 3}
+
+
+def test_an_account_that_is_created_while_its_supplier_goes_live_is_told(waves: WaveClient) -> None:
+    """In every order: its e-mail is released by the go-live, or recorded as one that waits for nothing."""
+
+    def script() -> Script:
+        supplier = SupplierClient.create(waves.supplier.app, waves.supplier.Session)
+        _set(supplier)
+        (payload,) = supplier.accounts()
+        supplier.stage(payload | {"customers": [_JANSEN]})
+        supplier.process(number := str(payload["external_account_number"]))
+        attempt_id = supplier.current_attempt(number)
+        yield {
+            "create": [("run", lambda it: run_attempt(OpenTransaction.of(it), attempt_id)), COMMIT],
+            "live": [("set", lambda it: set_live(it, supplier.code)), COMMIT],
+        }
+        go_lives = GoLiveClient(supplier)
+        planned = json_of(supplier.get("/go-lives/"))[0]
+        go_lives.work(planned["go_live_id"])
+        with supplier.Session() as session:
+            assert count_held(session, supplier.known().id) == 0
+        assert go_lives.get(planned["go_live_id"])["state"] == "COMPLETED"
+
+    assert explore(waves.supplier.Session, script) >= 3
