@@ -202,6 +202,7 @@ def settings(embedded_servers: EmbeddedServers) -> Settings:
         owner_database_url=embedded_servers.owner_url,
         redis_url=embedded_servers.redis_url,
         secret_key=embedded_servers.home.secret("secret_key"),
+        certificate_key="MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=",
     )
 
 

@@ -11,6 +11,7 @@ from migration_service.blueprints import (
     api_key,
     attempts,
     batches,
+    certificates,
     comparison,
     control_totals,
     erasure,
@@ -103,6 +104,7 @@ def create_app(settings: Settings) -> Flask:
         undo,
         go_lives,
         waves,
+        certificates,
         webhooks,
         reports,
     ):

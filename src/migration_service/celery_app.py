@@ -49,6 +49,7 @@ def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationC
             names.RUN_VENDOR_CHUNK: {"queue": "vendors"},
             "batches.*": {"queue": "batch"},
             "comparisons.*": {"queue": "batch"},
+            "certificates.*": {"queue": "batch"},
             "undos.*": {"queue": "batch"},
             "deliveries.*": {"queue": "deliveries"},
             "maintenance.*": {"queue": "maintenance"},

@@ -14,6 +14,7 @@ from migration_service.config.variables import (
     are_keys,
     are_networks,
     convert,
+    is_key,
     read_text,
     setting,
     variable_of,
@@ -189,6 +190,14 @@ class Settings:
         secret=True,
         check=are_keys,
         allowed="keys of 32 bytes in URL-safe Base64, separated by commas",
+    )
+    certificate_key: str = setting(
+        "The key that signs certificates of what was migrated (Ed25519): 32 bytes in URL-safe Base64. If "
+        "empty, no certificates are made.",
+        "",
+        secret=True,
+        check=is_key,
+        allowed="one key of 32 bytes in URL-safe Base64",
     )
     webhook_networks: str = setting(
         "Networks, as 10.20.0.0/16 and separated by commas, to which webhooks may be sent although they are "

@@ -139,6 +139,11 @@ def are_keys(text: str) -> bool:
         return False
 
 
+def is_key(text: str) -> bool:
+    """Return whether the text is one key of 32 bytes in URL-safe Base64, or empty."""
+    return are_keys(text) and "," not in text
+
+
 def system_user(environ: Mapping[str, str] = os.environ) -> str:
     """Return the system user who runs a command, and, if sudo tells, on whose behalf."""
     try:

@@ -1,4 +1,4 @@
-"""Errors about undoing imports, and about go-live."""
+"""Errors about undoing imports, about go-live, and about certificates."""
 
 from migration_payloads.errors import InvalidError, LineError
 from migration_service.errors.base import NotFoundError
@@ -104,3 +104,28 @@ class NothingGoesLiveError(InvalidError):
     code = "nothing_goes_live"
     default_detail = "No account exists that has yet to go live: none was created, or all have gone live."
     remedy = "Check the id of the batch, or the numbers, and who owns the accounts."
+
+
+class CertificateNotFoundError(NotFoundError):
+    """The certificate does not exist, or belongs to another organisation."""
+
+    code = "certificate_not_found"
+    default_detail = "The certificate does not exist, or belongs to another organisation."
+    detail_with_found = "Certificate {found} does not exist, or belongs to another organisation."
+    remedy = "Check the id of the certificate."
+
+
+class CertificateStateError(InvalidError):
+    """The certificate cannot be made yet, or has not been made yet."""
+
+    code = "certificate_state_conflict"
+    default_detail = "The certificate has not been made yet."
+    remedy = "Reconcile first. Then wait until the certificate has ended."
+
+
+class CertificatesNotSetUpError(InvalidError):
+    """The service has no key to sign certificates."""
+
+    code = "certificates_not_set_up"
+    default_detail = "The service has no key to sign certificates."
+    remedy = "Ask the operator to set MIGRATION_SERVICE_CERTIFICATE_KEY."

@@ -15,6 +15,7 @@ from migration_service.models.account import Account, Customer, UserDetail
 from migration_service.models.acknowledgement import Acknowledgement
 from migration_service.models.audit import AuditDay, AuditEntry
 from migration_service.models.batch import Batch, BatchChunk, BatchLine
+from migration_service.models.certificate import Certificate, CertificateLeaf
 from migration_service.models.comparison import (
     ComparedAccount,
     ComparedLine,
@@ -72,6 +73,8 @@ __all__ = [
     "BatchChunk",
     "BatchLine",
     "BillingConfigurationPeriod",
+    "Certificate",
+    "CertificateLeaf",
     "ComparedAccount",
     "ComparedLine",
     "ComparedPiece",

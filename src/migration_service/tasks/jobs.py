@@ -1,4 +1,4 @@
-"""The tasks that do pieces of undos, comparisons and go-lives, and the sweep that dispatches these."""
+"""The tasks that do pieces of undos, comparisons, go-lives and certificates, and the sweep over these."""
 
 import time
 from collections.abc import Callable
@@ -10,11 +10,12 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.jobs import Progress, take_due
 from migration_service.log import request_id
+from migration_service.services.certificates.making import certify_piece
 from migration_service.services.reconciliation.comparisons import do_piece
 from migration_service.services.undo.execution import revert_piece
 from migration_service.services.undo.going_live import mark_piece
 from migration_service.tasks.app import MigrationCelery, celery_app
-from migration_service.tasks.names import COMPARE, MARK_LIVE, REVERT_ACCOUNTS
+from migration_service.tasks.names import CERTIFY, COMPARE, MARK_LIVE, REVERT_ACCOUNTS
 from migration_service.tasks.publishing import publish
 
 
@@ -31,8 +32,13 @@ class Jobs(NamedTuple):
 UNDOS = Jobs("undo", REVERT_ACCOUNTS, revert_piece)
 COMPARISONS = Jobs("comparison", COMPARE, do_piece)
 GO_LIVES = Jobs("go_live", MARK_LIVE, mark_piece, "live_at <= clock_timestamp()")
+CERTIFICATES = Jobs(
+    "certificate",
+    CERTIFY,
+    lambda session, job_id: certify_piece(session, job_id, celery_app().settings.certificate_key),
+)
 #: Seconds that a worker continues with one job before others have their turn.
-SECONDS = {UNDOS: 5.0, COMPARISONS: 2.0, GO_LIVES: 5.0}
+SECONDS = {UNDOS: 5.0, COMPARISONS: 2.0, GO_LIVES: 5.0, CERTIFICATES: 2.0}
 
 
 @shared_task(name=REVERT_ACCOUNTS)
@@ -51,6 +57,12 @@ def compare(comparison_id: str) -> str:
 def mark_live(go_live_id: str) -> str:
     """Mark accounts of a go-live for some seconds. Flower and the log show the result."""
     return _continue(GO_LIVES, go_live_id)
+
+
+@shared_task(name=CERTIFY)
+def certify(certificate_id: str) -> str:
+    """Do pieces of a certificate for some seconds. Flower and the log show the result."""
+    return _continue(CERTIFICATES, certificate_id)
 
 
 def _continue(jobs: Jobs, job_id: str) -> str:

@@ -16,6 +16,7 @@ REVERT_ACCOUNTS = "undos.revert_accounts"
 SEND_DELIVERIES = "deliveries.send"
 COMPARE = "comparisons.compare"
 MARK_LIVE = "go_lives.mark_live"
+CERTIFY = "certificates.certify"
 
 SWEEP = "maintenance.sweep"
 #: Seconds between two sweeps.

@@ -64,6 +64,7 @@ def _start(options: UpOptions, home: Home, ports: Ports, programs: Programs, sup
         "MIGRATION_SERVICE_OWNER_DATABASE_URL": owner_url,
         "REDIS_URL": redis_url,
         "MIGRATION_SERVICE_SECRET_KEY": options.secret_key or home.secret("secret_key"),
+        "MIGRATION_SERVICE_CERTIFICATE_KEY": f"{home.secret('certificate_key')}=",
         "MIGRATION_SERVICE_WEB_URL": f"http://{LOOPBACK}:{web_port}",
         "FLOWER_URL": f"http://{LOOPBACK}:{flower_port}",
         "FLOWER_USER": FLOWER_USER,

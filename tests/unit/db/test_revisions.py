@@ -123,7 +123,7 @@ SHARED = {"operations_team", "payment_vendor"}
 #: The owners of tables without a foreign key to them. The models say why there is none.
 WITHOUT_KEY = {
     **{"batch_line": "batch", "undo_line": "undo", "retired_account_number": "undo_line"},
-    "old_figure": "old_figures",
+    **{"old_figure": "old_figures", "certificate_leaf": "certificate"},
     **{"webhook_delivery": "webhook_endpoint", "webhook_attempt": "webhook_delivery"},
     **dict.fromkeys(("idempotency_key", "audit_entry", "event", "event_consumer"), ORGANISATION),
 }
@@ -144,6 +144,8 @@ TIES = {
     "wave_plan.import_supplier_id -> import_supplier": "the same",
     "comparison.import_supplier_id -> import_supplier": "the same",
     "comparison.batch_id -> batch": "get_batch_to_reconcile looks for own ones",
+    "certificate.import_supplier_id -> import_supplier": "the same",
+    "certificate.batch_id -> batch": "the same",
     "undo.batch_id -> batch": "get_owned looks for own ones",
     "go_live.batch_id -> batch": "the same",
     "wave.batch_id -> batch": "the batch is made with the wave",

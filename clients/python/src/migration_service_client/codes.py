@@ -90,6 +90,18 @@ class BatchesNotComparable(ServiceError):
     """The two batches are of different import suppliers, or of different kinds."""
 
 
+class CertificateNotFound(ServiceError):
+    """The certificate does not exist, or belongs to another organisation."""
+
+
+class CertificateStateConflict(ServiceError):
+    """The certificate cannot be made yet, or has not been made yet."""
+
+
+class CertificatesNotSetUp(ServiceError):
+    """The service has no key to sign certificates."""
+
+
 class ConcurrencyLimitReached(ServiceError):
     """Too many accounts are being processed at once."""
 

@@ -555,6 +555,19 @@ class BrakeAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateAnswer:
+    certificate_id: str
+    import_supplier: str
+    batch_id: "str | None"
+    requested_by: str
+    created_at: datetime
+    finished_at: "datetime | None"
+    accounts: int
+    clean: "bool | None"
+    public_key: "str | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedAccountAnswer:
     external_account_number: str
     change: str

@@ -1011,6 +1011,63 @@ def stop_wave(
     )
 
 
+def start_certificate(
+    *,
+    import_supplier: str,
+    idempotency_key: str | None = None,
+    batch: str | Absent = ABSENT,
+    wave: models.UndoneWave | Json | Absent = ABSENT,
+    by: str | Absent = ABSENT,
+) -> Request[models.CertificateAnswer]:
+    """Start a certificate."""
+    return Request(
+        "start_certificate",
+        *target("POST certificates/"),
+        models.CertificateAnswer,
+        headers={"Idempotency-Key": idempotency_key},
+        body=members(import_supplier=import_supplier, batch=batch, wave=wave, by=by),
+    )
+
+
+def list_certificates(
+    *, import_supplier: str | None = None, limit: int | None = None, cursor: str | None = None
+) -> Pages[models.CertificateAnswer]:
+    """List the organisation's certificates, newest first."""
+    return Pages(
+        "list_certificates",
+        *target("GET certificates/"),
+        models.CertificateAnswer,
+        query={"import_supplier": import_supplier, "limit": limit, "cursor": cursor},
+    )
+
+
+def get_certificate(certificate_id: str) -> Request[models.CertificateAnswer]:
+    """Get how far a certificate is."""
+    return Request(
+        "get_certificate", *target("GET certificates/{}/", certificate_id), models.CertificateAnswer
+    )
+
+
+def download_certificate(certificate_id: str) -> Lines[bytes]:
+    """Get a certificate as a file, streamed."""
+    return Lines(
+        "download_certificate",
+        *target("GET certificates/{}/file/", certificate_id),
+        bytes,
+        accept="application/x-ndjson",
+    )
+
+
+def prove_account(certificate_id: str, external_account_number: str) -> Lines[bytes]:
+    """Get the proof that a certificate has an account."""
+    return Lines(
+        "prove_account",
+        *target("GET certificates/{}/accounts/{}/", certificate_id, external_account_number),
+        bytes,
+        accept="application/x-ndjson",
+    )
+
+
 def create_webhook(
     *,
     url: str,
@@ -1217,6 +1274,11 @@ class Operations:
     reconcile_wave = Call(reconcile_wave)
     approve_wave = Call(approve_wave)
     stop_wave = Call(stop_wave)
+    start_certificate = Call(start_certificate)
+    list_certificates = Each(list_certificates)
+    get_certificate = Call(get_certificate)
+    download_certificate = Each(download_certificate)
+    prove_account = Each(prove_account)
     create_webhook = Call(create_webhook)
     list_webhooks = Each(list_webhooks)
     get_webhook = Call(get_webhook)

@@ -103,6 +103,41 @@ _COMPARISONS = """
     CREATE INDEX ix_figure_difference_account ON figure_difference (comparison_id, external_account_number);
 """
 
+_CERTIFICATES = """
+    CREATE TABLE certificate (
+        id uuid CONSTRAINT pk_certificate PRIMARY KEY,
+        organisation_id bigint NOT NULL
+            CONSTRAINT fk_certificate_organisation_id REFERENCES organisation (id),
+        import_supplier_id bigint NOT NULL
+            CONSTRAINT fk_certificate_import_supplier_id REFERENCES import_supplier (id),
+        batch_id uuid CONSTRAINT fk_certificate_batch_id REFERENCES batch (id),
+        requested_by text NOT NULL,
+        created_at timestamptz NOT NULL DEFAULT now(),
+        finished_at timestamptz,
+        dispatched_at timestamptz,
+        place jsonb,
+        accounts bigint NOT NULL DEFAULT '0',
+        owned bigint NOT NULL DEFAULT '0',
+        beginning text
+    );
+    CREATE INDEX ix_certificate_import_supplier_id ON certificate (import_supplier_id);
+    CREATE UNIQUE INDEX uq_certificate_running ON certificate (import_supplier_id, batch_id)
+        NULLS NOT DISTINCT WHERE finished_at IS NULL;
+
+    CREATE TABLE certificate_leaf (
+        certificate_id uuid,
+        number bigint,
+        external_account_number text NOT NULL,
+        leaf bytea NOT NULL,
+        subtree bytea,
+        entry text,
+        CONSTRAINT pk_certificate_leaf PRIMARY KEY (certificate_id, number)
+    );
+    CREATE INDEX ix_certificate_leaf_account ON certificate_leaf (certificate_id, external_account_number);
+    CREATE INDEX ix_certificate_leaf_subtree ON certificate_leaf (certificate_id, number)
+        WHERE subtree IS NOT NULL;
+"""
+
 _WAVES = """
     CREATE TABLE wave_plan (
         id uuid CONSTRAINT pk_wave_plan PRIMARY KEY,
@@ -234,6 +269,7 @@ _KEEP_RETIRED = """
 
 def upgrade() -> None:
     op.execute(_COMPARISONS)
+    op.execute(_CERTIFICATES)
     op.execute(_WAVES)
     op.execute(_UNDO)
     op.execute(_KEEP_RETIRED)
@@ -243,5 +279,6 @@ def downgrade() -> None:
     op.execute("DROP FUNCTION refuse_retired_account_numbers CASCADE")
     op.execute(
         "DROP TABLE retired_account_number, go_live, undo_line, undo, wave, wave_plan, compared_line, "
-        "compared_piece, compared_account, figure_difference, old_figure, old_figures, comparison"
+        "certificate_leaf, certificate, compared_piece, compared_account, figure_difference, old_figure, "
+        "old_figures, comparison"
     )

@@ -48,6 +48,10 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "attempt_id": {"description": "The id of the attempt, as returned when it was accepted.", "schema": _ID},
     "session_id": {"description": "The id of the session, as listed.", "schema": _ID},
     "go_live_id": {"description": "The id of the go-live, as returned when it was set.", "schema": _ID},
+    "certificate_id": {
+        "description": "The id of the certificate, as returned when it was started.",
+        "schema": _ID,
+    },
     "undo_id": {"description": "The id of the undo, as returned when it was started.", "schema": _ID},
     "subject": {
         "description": "The code of an import supplier, or the id of a batch or of a wave plan.",

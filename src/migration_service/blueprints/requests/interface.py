@@ -45,6 +45,8 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "control_totals.get_control_totals": (Scope.READ, Scope.BATCHES),
     "old_figures": (Scope.READ, Scope.BATCHES),
     "old_figures.set_old_figures": (Scope.BATCHES,),
+    "certificates": (Scope.READ, Scope.BATCHES),
+    "certificates.start_certificate": (Scope.BATCHES,),
     "undo": (Scope.UNDO,),
     "replacements": (Scope.REPLACE,),
     "undo.list_undos": (Scope.READ, Scope.UNDO),

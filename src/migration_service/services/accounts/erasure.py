@@ -66,6 +66,7 @@ def erase_account(
     # The lines are locked first, as in a worker, so that the following statements see its outcomes.
     with _in_progress_if_locked():
         session.execute(sql.LOCK_COMPARISONS, values)
+        session.execute(sql.LOCK_CERTIFICATES, values)
         lines = _erase_lines(session, values)
         process = session.execute(sql.LOCK_PROCESS, values).one_or_none()
     if process is not None and process.state == ImportState.IN_PROGRESS:

@@ -133,13 +133,18 @@ ERASE_ATTEMPTS = text("""
     UPDATE attempt SET errors = NULL, error_detail = NULL WHERE account_import_process_id = :process_id
 """)
 
-#: Wait for the pieces of comparisons that read the account before, and start no further one.
+#: Wait for the pieces of comparisons and certificates that read the account before, and start no further one.
 LOCK_COMPARISONS = text("""
     SELECT FROM comparison
     WHERE import_supplier_id = :import_supplier_id AND finished_at IS NULL FOR UPDATE
 """)
+LOCK_CERTIFICATES = text("""
+    SELECT FROM certificate
+    WHERE import_supplier_id = :import_supplier_id AND finished_at IS NULL ORDER BY id FOR UPDATE
+""")
 
-#: What differed in the account when it was last compared, and what the old system says of it.
+#: What differed in the account when it was last compared, what the old system says of it, and the salt of its
+#: hashes in certificates, whose leaf stays.
 ERASE_COMPARED = text("""
     WITH kept AS (SELECT id FROM comparison WHERE import_supplier_id = :import_supplier_id),
     figures AS (
@@ -147,7 +152,11 @@ ERASE_COMPARED = text("""
         WHERE import_supplier_id = :import_supplier_id AND external_account_number = :number),
     figure_differences AS (
         DELETE FROM figure_difference USING kept
-        WHERE comparison_id = kept.id AND external_account_number = :number)
+        WHERE comparison_id = kept.id AND external_account_number = :number),
+    certified AS (
+        UPDATE certificate_leaf SET entry = NULL FROM certificate
+        WHERE certificate.import_supplier_id = :import_supplier_id AND certificate_id = certificate.id
+          AND external_account_number = :number)
     DELETE FROM compared_account USING kept
     WHERE comparison_id = kept.id AND external_account_number = :number
 """)

@@ -59,6 +59,7 @@ class AuditAction(StrEnum):
     #: An undo of accounts was started. The details contain the reason and the overridden blockers.
     UNDO_STARTED = "undo.started"
     UNDO_CANCELLED = "undo.cancelled"
+    CERTIFICATE_STARTED = "certificate.started"
     #: The accounts of a supplier go live. After that they cannot be undone.
     SUPPLIER_LIVE_SET = "import_supplier.live_set"
     #: Accounts of a batch, or named ones, go live before their supplier.

@@ -26,14 +26,14 @@ from migration_service.errors import (
     PermissionDeniedError,
     quoted,
 )
-from migration_service.models import Batch, GoLive, ImportSupplier, Organisation, Undo, WavePlan
+from migration_service.models import Batch, Certificate, GoLive, ImportSupplier, Organisation, Undo, WavePlan
 from migration_service.origin import ActorKind, current_origin
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.setup.names import check_name, is_name, unique_name
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.states import EmailMoment, SupplierStatus
 
-_Owned = TypeVar("_Owned", Batch, WavePlan, Undo, GoLive)
+_Owned = TypeVar("_Owned", Batch, WavePlan, Undo, GoLive, Certificate)
 
 #: The largest length of the code of an import supplier.
 MAX_CODE = 64
@@ -211,7 +211,9 @@ def get_owned(
 
 
 def which_are_owned(
-    model: type[Batch | WavePlan | Undo | GoLive], organisation_id: int | None, import_supplier: str | None
+    model: type[Batch | WavePlan | Undo | GoLive | Certificate],
+    organisation_id: int | None,
+    import_supplier: str | None,
 ) -> list[ColumnElement[bool]]:
     """Return the conditions for rows that the actor may see, of this organisation and supplier or of any."""
     owned = [] if organisation_id is None else [model.organisation_id == organisation_id]

@@ -43,6 +43,7 @@ _GROUPS = {
     "undo": "Undo imports before go-live: remove created accounts and make them pending again.",
     "go-live": "Decide that accounts go live: the platform owns them, and they cannot be undone.",
     "replacements": "Replace created accounts by a newer version before go-live, under the same number.",
+    "certificate": "Certify what was migrated, and verify certificates without the service.",
     "webhooks": "Manage webhooks, which send events to servers.",
     "events": "Show events, and who reads them.",
     "sessions": "Show and end the sessions of your API keys.",

@@ -17,6 +17,7 @@ from migration_service_client import Client, operations
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.online import Service, online
 from migration_service_client.command.output import json_option, show_answer, show_items
+from migration_service_client.command.verify import verify
 from migration_service_client.command.watch import watch, watch_batch, watch_undo
 from migration_service_client.requests import ABSENT, Lines, Pages, Request, as_sent
 
@@ -65,6 +66,8 @@ def make_command(name: str, line: str) -> click.Command:
         made.add_command(_command(command, described))
     if name == "batches":
         made.add_command(watch)
+    if name == "certificate":
+        made.add_command(verify)
     return made
 
 
