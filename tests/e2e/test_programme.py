@@ -175,7 +175,7 @@ def _migrate_in_waves(lead: Lead, pending: int) -> None:
     lead.act("Stop", _REASON)
     lead.open("")
     expect(lead.page.locator(".steps .next")).to_contain_text("Migrate the other waves")
-    lead.sees(f"{pilot:,} of {pending:,} staged accounts are created")
+    lead.sees(f"{pilot:,} of {ACCOUNTS:,} accounts that were sent are created")
 
 
 def _see_wave(lead: Lead, plan: str, number: int) -> None:

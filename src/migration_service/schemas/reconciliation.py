@@ -65,6 +65,7 @@ class SentAnswerSchema(AnswerSchema):
     acknowledged = answers.Integer(
         "Acknowledged accounts among those refused, waiting, or created from an older version.", 0
     )
+    created_acknowledged = answers.Integer("Of the acknowledged accounts, those that are created.", 0)
     open = answers.Integer(
         "Accounts refused, waiting, staged, or created from an older version, and lines of added data that "
         "are neither added nor skipped, minus those acknowledged.",

@@ -75,7 +75,7 @@ class Programme:
         supplier = text_of(self.console.get(f"/suppliers/{self.code}/").text)
         assert all(sentence in supplier for sentence in sentences)
         is_done = answer["clean"] and answer["sent"]["created"] > 0
-        assert ("Reconcile · done" in supplier) is is_done
+        assert ("Reconcile done" in supplier) is is_done
 
     def _ask_report(self, answer: dict[str, Any], sentences: list[str]) -> None:
         sessions = self.batches.supplier.Session

@@ -1043,6 +1043,7 @@ class SentAnswer:
     created: int
     skipped: int
     acknowledged: int
+    created_acknowledged: int
     open: int
     staged_older_version: int
     created_older_version: int

@@ -18,6 +18,7 @@ from markupsafe import Markup
 from migration_payloads.moments import write_moments
 from migration_payloads.schemas.json import encode_json
 from migration_service.blueprints.console.languages import current_locale, gettext, ngettext, write_number
+from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.states import describe_wave, explain_reason, name_state
 from migration_service.blueprints.console.windows import write_window
 from migration_service.blueprints.requests.resources import resources
@@ -77,6 +78,7 @@ def add_filters(app: Flask) -> None:
     app.jinja_env.globals.update(
         share=share, here_with=here_with, duration_range=duration_range, viewer_zone=viewer_zone
     )
+    app.jinja_env.tests["fixed_by_us"] = lambda code, ours: remedy_of(code).is_ours == ours
     app.context_processor(lambda: {"settings": resources().settings, "now": datetime.now(UTC)})
     app.jinja_env.globals["version"] = version("migration-service")
 

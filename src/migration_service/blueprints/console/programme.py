@@ -1,16 +1,21 @@
 """The steps of a migration programme, as in the documentation: which are done, and which is next."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
+from uuid import UUID
 
 from flask import url_for
 
 from migration_service.blueprints.console.access import may
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.services.reconciliation.verdict import Verdict
-from migration_service.services.waves.reports import PlanReport
+from migration_service.services.waves.reports import PlanReport, WaveReport
 from migration_service.states import BatchMode, ImportState, WaveState
+
+#: The states of waves that have been carried out.
+_RUN = (WaveState.CLEAN, WaveState.DIFFERS, WaveState.APPROVED)
 
 
 class StepState(StrEnum):
@@ -29,12 +34,14 @@ class StepState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step, and the page for it."""
+    """A step, the page for it, and when and by whom it was done, as far as that is recorded."""
 
     number: int
     title: str
     state: StepState
     location: str | None
+    at: datetime | None = None
+    by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +49,16 @@ class Progress:
     """The progress of a supplier's programme."""
 
     code: str
-    #: The modes of the batches of accounts that have ended.
-    modes: set[BatchMode]
+    #: The newest batch of accounts of each mode that has ended, and when it did.
+    newest: Mapping[BatchMode, tuple[UUID, datetime | None]]
     #: The lines that failed in the last rehearsal, or None if that is unknown.
     failed_in_rehearsal: int | None
     #: The staged accounts by state.
     counts: Mapping[str, int]
     plan: PlanReport | None
     verdict: Verdict
+    live_at: datetime | None
+    live_by: str | None
     is_live: bool
     is_closed: bool
 
@@ -69,16 +78,26 @@ class Progress:
         """Return whether accounts were created, and the verdict is clean."""
         return self.verdict.is_clean and self.counts[ImportState.IMPORTED] > 0
 
+    @property
+    def waves(self) -> list[WaveReport]:
+        """Return the waves of the newest plan, or none if all of them were stopped."""
+        waves = self.plan.waves if self.plan else []
+        return waves if any(it.state != WaveState.STOPPED for it in waves) else []
+
+    @property
+    def created_outside_waves(self) -> int:
+        """Return the number of created accounts that no wave of the newest plan has created."""
+        return self.counts[ImportState.IMPORTED] - sum(it.existing for it in self.waves)
+
 
 def list_steps(found: Progress) -> list[Step]:
     """Return the steps in their order. The next one is the first to do after the last that is done."""
     steps = _steps(found)
-    last = max((place for place, step in enumerate(steps) if step[1] is StepState.DONE), default=-1)
-    to_do = (place for place, step in enumerate(steps) if place > last and step[1] is not StepState.NEEDLESS)
+    last = max((place for place, step in enumerate(steps) if step.state is StepState.DONE), default=-1)
+    to_do = (it.number - 1 for it in steps[last + 1 :] if it.state is not StepState.NEEDLESS)
     next_one = next(to_do, None)
     return [
-        Step(place + 1, title, _state_at(state, place, last, next_one), location)
-        for place, (title, state, location) in enumerate(steps)
+        replace(step, state=_state_at(step.state, place, last, next_one)) for place, step in enumerate(steps)
     ]
 
 
@@ -88,43 +107,83 @@ def _state_at(state: StepState, place: int, last: int, next_one: int | None) -> 
     return StepState.NEXT if place == next_one else StepState.LATER
 
 
-def _steps(it: Progress) -> list[tuple[str, StepState, str | None]]:
+def _steps(it: Progress) -> list[Step]:
     upload, reconciliation = _page("upload.show", it), _page("suppliers.reconcile", it)
-    plan = url_for("waves.show_plan", plan_id=it.plan.plan_id) if it.plan else None
+    planning, waves = _page("wave_planning.plan", it), it.waves
+    plan = url_for("waves.show_plan", plan_id=it.plan.plan_id) if it.plan and waves else planning
+    rehearsal, rehearsed_at = it.newest.get(BatchMode.DRY_RUN, (None, None))
+    rehearsed = url_for("batches.show", batch_id=rehearsal) if rehearsal else upload
     is_complete = sum(it.counts.values()) > 0 and not it.is_refused
-    no_waves = it.plan is None and it.is_migrated
-    waves = it.plan.waves if it.plan else []
-    is_decided = any(wave.state in (WaveState.APPROVED, WaveState.STOPPED) for wave in waves[:1])
-    return [
+    no_waves = not waves and it.is_migrated
+    pilot = waves[0] if waves else None
+    is_decided = pilot is not None and pilot.is_over
+    corrected = bool(waves) and is_complete and it.created_outside_waves > 0
+    found: list[tuple[str, StepState, str | None, datetime | None, str | None]] = [
         # A file may be checked without the service, and results may be handed back in many ways.
-        (_("Check the file"), _known(BatchMode.VALIDATE in it.modes, otherwise=StepState.UNKNOWN), upload),
-        (_("Rehearse"), _known(BatchMode.DRY_RUN in it.modes), upload),
+        (
+            _("Check the file"),
+            _known(BatchMode.VALIDATE in it.newest, otherwise=StepState.UNKNOWN),
+            upload,
+            it.newest.get(BatchMode.VALIDATE, (None, None))[1],
+            None,
+        ),
+        (_("Rehearse"), _known(rehearsal is not None), upload, rehearsed_at, None),
         (
             _("Hand back what failed"),
             StepState.NEEDLESS if it.failed_in_rehearsal == 0 else StepState.UNKNOWN,
-            upload,
+            rehearsed,
+            None,
+            None,
         ),
-        (_("Store the book"), _known(sum(it.counts.values()) > 0), upload),
+        (
+            _("Store the book"),
+            _known(sum(it.counts.values()) > 0),
+            rehearsed,
+            it.newest.get(BatchMode.STAGE, (None, None))[1],
+            None,
+        ),
         (
             _("Plan the waves"),
-            _known(it.plan is not None, needless=no_waves),
-            _page("wave_planning.plan", it),
+            _known(bool(waves), needless=no_waves),
+            planning,
+            it.plan.created_at if it.plan and waves else None,
+            None,
         ),
-        (_("Decide about the pilot"), _known(is_decided, needless=no_waves), plan),
+        (
+            _("Decide about the pilot"),
+            _known(is_decided, needless=no_waves),
+            plan,
+            pilot.decided_at if pilot else None,
+            pilot.decided_by if pilot else None,
+        ),
         (
             _("Migrate the other waves"),
-            _known(it.is_migrated and len(waves) > 1, needless=it.is_migrated),
+            _known(len(waves) > 1 and all(wave.state in _RUN for wave in waves), needless=it.is_migrated),
             plan,
+            it.plan.finished_at if it.plan and waves else None,
+            None,
         ),
-        (_("Import the corrected lines"), _known(False, needless=is_complete), upload),
+        (_("Import the corrected lines"), _known(corrected, needless=is_complete), upload, None, None),
         (
             _("Acknowledge what is not migrated"),
             _known(is_complete and it.verdict.sent.acknowledged > 0, needless=is_complete),
             reconciliation,
+            None,
+            None,
         ),
-        (_("Reconcile"), _known(it.is_reconciled), reconciliation),
-        (_("Go live"), _known(it.is_live), _page("go_live.set_moment", it)),
-        (_("Close the supplier"), _known(it.is_closed), _page("supplier_actions.set_status_of", it)),
+        (_("Reconcile"), _known(it.is_reconciled), reconciliation, it.verdict.compared_at, None),
+        (_("Go live"), _known(it.is_live), _page("go_live.set_moment", it), it.live_at, it.live_by),
+        (
+            _("Close the supplier"),
+            _known(it.is_closed),
+            _page("supplier_actions.set_status_of", it),
+            None,
+            None,
+        ),
+    ]
+    return [
+        Step(number, title, state, location, *((at, by) if state is StepState.DONE else ()))
+        for number, (title, state, location, at, by) in enumerate(found, 1)
     ]
 
 

@@ -47,6 +47,8 @@ class Submitted:
     skipped: int = 0
     #: Refused, waiting, or created from an older version, and acknowledged with a reason.
     acknowledged: int = 0
+    #: Of these, the created ones.
+    created_acknowledged: int = 0
     #: Refused, waiting, staged, or created from an older version, minus the acknowledged ones, and the lines
     #: of added data that are neither added nor acknowledged.
     open: int = 0
@@ -117,6 +119,7 @@ def count_submitted(session: Session, import_supplier_id: int, *, batch_id: UUID
         created=states[created],
         skipped=skipped + states[ImportState.SKIPPED],
         acknowledged=acknowledged,
+        created_acknowledged=older[created] - older_open[created],
         open=refused + waiting + staged + older[created] - acknowledged + added.open,
         lines_removed=lines_removed,
         removed_refused=removed[0],

@@ -173,7 +173,7 @@ def _read_whole(session: Session, subject: ReportSubject) -> dict[str, Any]:
             session, supplier.id, limit=MOST_ACKNOWLEDGED, stays_out=True
         ).all(),
         "all_acknowledged": acknowledgements.count_acknowledgements(session, supplier.id, stays_out=True),
-        "trend": _read_trend(session, supplier.id, limit=MOST_REHEARSALS),
+        "trend": read_trend(session, supplier.id),
     }
 
 
@@ -219,7 +219,7 @@ def _read_versions(session: Session) -> Versions:
     return Versions(version("migration-service"), revision, str(RULES_VERSION), f"PostgreSQL {database}")
 
 
-def _read_trend(session: Session, import_supplier_id: int, *, limit: int) -> list[Rehearsal]:
+def read_trend(session: Session, import_supplier_id: int, *, limit: int = MOST_REHEARSALS) -> list[Rehearsal]:
     """Return the newest batches from files of accounts, in chronological order."""
     rows = session.execute(
         _TREND, {"import_supplier_id": import_supplier_id, "limit": limit, "codes": _CODES}

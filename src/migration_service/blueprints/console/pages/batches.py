@@ -1,10 +1,12 @@
 """The list of batches, and the page of a batch with its progress and its errors."""
 
+from datetime import UTC, datetime
 from uuid import UUID
 
 from flask import Blueprint, Response, render_template, request
 
 from migration_service.blueprints.console.access import batch_of, may, visible
+from migration_service.blueprints.console.charts import draw_rate
 from migration_service.blueprints.console.filters import read_word
 from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.console.remedies import remedy_of
@@ -12,6 +14,7 @@ from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.batches.control import report_batch
+from migration_service.services.batches.results.counts import list_work
 from migration_service.services.batches.results.listing import count_batches, list_batches
 from migration_service.services.batches.retry import count_retryable
 from migration_service.services.setup.suppliers import list_import_suppliers
@@ -59,6 +62,7 @@ def show(batch_id: UUID) -> Response:
         batch = batch_of(session, batch_id)
         report = report_batch(session, batch)
         is_live = has_gone_live(session, batch.import_supplier_id)
+        work = list_work(session, batch_id)
         has_failed = report.counts[LineStatus.FAILED] > 0 and report.lines_removed_at is None
         retryable = 0
         if has_failed and report.state not in _OPEN and may("batch_actions.retry"):
@@ -71,4 +75,5 @@ def show(batch_id: UUID) -> Response:
         is_live=is_live,
         retryable=retryable,
         remedy_of=remedy_of,
+        rate=draw_rate(work, BatchState(report.state), datetime.now(UTC), report.brake),
     )

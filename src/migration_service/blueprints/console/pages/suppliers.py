@@ -21,7 +21,7 @@ from migration_service.formats import ResultFormat
 from migration_service.models import ImportSupplier
 from migration_service.services.access.api_keys import list_api_keys
 from migration_service.services.accounts.ownership import has_gone_live
-from migration_service.services.batches.results.listing import list_batches, list_modes
+from migration_service.services.batches.results.listing import list_batches, list_newest
 from migration_service.services.reconciliation import comparisons
 from migration_service.services.reconciliation.answer import describe_progress
 from migration_service.services.reconciliation.created_accounts import stream_id_map
@@ -30,6 +30,7 @@ from migration_service.services.reconciliation.submitted import find_open
 from migration_service.services.reconciliation.verdict import SENTENCES, judge
 from migration_service.services.reporting.history import count_failures_by_code
 from migration_service.services.reporting.import_suppliers import count_states
+from migration_service.services.reporting.report import read_trend
 from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
 from migration_service.states import BatchKind, BatchMode, BatchState, ImportState, LineStatus, SupplierStatus
@@ -51,7 +52,8 @@ def show(code: str) -> Response:
     """Show how far the book of a supplier is."""
     with resources().Session.begin() as session:
         supplier = supplier_of(session, code)
-        live_at = session.get_one(ImportSupplier, supplier.id).live_at
+        row = session.get_one(ImportSupplier, supplier.id)
+        live_at, live_by = row.live_at, row.live_by
         states = count_accounts_by_state(session, [(supplier.id, code)])
         batches = list_batches(session, organisation_id=None, import_supplier=code, limit=20)
         owner = supplier.organisation_id
@@ -60,13 +62,14 @@ def show(code: str) -> Response:
         created = created_by_day(session, supplier.id)
         plans = list_plans(session, organisation_id=None, import_supplier=code, limit=1)
         plan = report_plan(session, plans[0]) if plans else None
-        modes = list_modes(session, supplier.id)
+        newest = list_newest(session, supplier.id)
+        rehearsals = read_trend(session, supplier.id)
         verdict = judge(session, supplier.id)
         is_live = has_gone_live(session, supplier.id)
     current = find_current(plan) if plan else None
     progress = Progress(
         code=code,
-        modes=modes,
+        newest=newest,
         failed_in_rehearsal=next(
             (
                 it.counts[LineStatus.FAILED]
@@ -78,6 +81,8 @@ def show(code: str) -> Response:
         counts=states.counts[code],
         plan=plan,
         verdict=verdict,
+        live_at=live_at,
+        live_by=live_by,
         is_live=is_live,
         is_closed=supplier.status == SupplierStatus.COMPLETE,
     )
@@ -87,8 +92,6 @@ def show(code: str) -> Response:
         supplier=supplier,
         live_at=live_at,
         is_live=is_live,
-        counts=states.counts[code],
-        counted_at=states.counted_at,
         batches=batches,
         keys=[key for key in keys if key.revoked_at is None],
         codes=codes,
@@ -100,6 +103,8 @@ def show(code: str) -> Response:
         verdict=verdict,
         sentences=SENTENCES,
         steps=list_steps(progress),
+        rehearsals=[it for it in rehearsals if it.done],
+        sent=verdict.sent,
     )
 
 

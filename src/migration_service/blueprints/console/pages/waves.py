@@ -1,19 +1,22 @@
 """Wave plans: the progress of each wave, its reconciliation, and the decisions."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 from flask import Blueprint, Response, request
 
 from migration_service.blueprints.console.access import plan_of, visible
+from migration_service.blueprints.console.charts import draw_rate, draw_timeline
 from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import WaveNotFoundError
+from migration_service.models import Batch
 from migration_service.services.accounts.ownership import has_gone_live
+from migration_service.services.batches.results.counts import list_work
 from migration_service.services.setup.suppliers import list_import_suppliers
 from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
-from migration_service.states import WaveState, WaveWait
+from migration_service.states import BatchState, WaveState, WaveWait
 
 blueprint = Blueprint("waves", __name__, url_prefix="/waves")
 
@@ -46,7 +49,10 @@ def show_all() -> Response:
 def show_plan(plan_id: UUID) -> Response:
     """Show the progress of the waves of a plan."""
     plan = _report(plan_id)
-    return page("plan.html", poll=_next_poll([plan]), plan=plan, current=find_current(plan))
+    timeline = draw_timeline(plan.waves, datetime.now(UTC))
+    return page(
+        "plan.html", poll=_next_poll([plan]), plan=plan, current=find_current(plan), timeline=timeline
+    )
 
 
 @blueprint.get("/<uuid:plan_id>/<int:number>/")
@@ -58,9 +64,12 @@ def show(plan_id: UUID, number: int) -> Response:
     wave = next((it for it in plan.waves if it.number == number), None)
     if wave is None:
         raise WaveNotFoundError(found=str(number))
+    with resources().Session.begin() as session:
+        batch, work = session.get_one(Batch, wave.batch_id), list_work(session, wave.batch_id)
+        rate = draw_rate(work, BatchState(batch.state), datetime.now(UTC), wave.brake)
     poll = None if wave.state in _OVER else BUSY if wave.state in _MOVING else CALM
     is_next = wave == find_current(plan)
-    return page("wave.html", poll=poll, plan=plan, wave=wave, is_live=is_live, is_next=is_next)
+    return page("wave.html", poll=poll, plan=plan, wave=wave, is_live=is_live, is_next=is_next, rate=rate)
 
 
 def find_current(plan: PlanReport) -> WaveReport | None:

@@ -134,6 +134,12 @@ class BatchProgress:
     pace: Pace | None
 
 
+def list_work(session: Session, batch_id: UUID) -> list[Work]:
+    """Return the work on a batch from its start on, in at most 401 parts of a similar number of chunks."""
+    rows = session.execute(_WORK, {"batch_id": batch_id})
+    return [Work(float(row.at), row.lines, row.failed) for row in rows]
+
+
 def count_open(counts: Mapping[str, int]) -> int:
     """Return the number of lines without an outcome, from counts by status."""
     return sum(counts.get(status, 0) for status in LineStatus if status.is_open)
@@ -152,7 +158,7 @@ def get_progress(session: Session, batch: Batch) -> BatchProgress:
     found: dict[str, dict[str, int]] = {kind: {} for kind in ("counts", "errors", "warnings", "staging")}
     for kind, key, n in session.execute(_PROGRESS, {"batch_id": batch.id}):
         found[kind][key] = n
-    work = [Work(float(row.at), row.lines) for row in session.execute(_WORK, {"batch_id": batch.id})]
+    work = list_work(session, batch.id)
     pace, rate = None, measure_rate(work, batch.lines_per_minute)
     if batch.state == BatchState.RUNNING:
         now = session.scalars(select(func.extract("epoch", func.now()))).one()
@@ -184,12 +190,13 @@ _PROGRESS = text("""
 
 # The start of the batch and the chunks done since. A large batch has thousands of chunks, so chunks processed
 # one after the other are combined.
-_WORK = text("""
-    SELECT extract(epoch FROM started_at) AS at, CAST(0 AS bigint) AS lines
+_WORK = text(f"""
+    SELECT extract(epoch FROM started_at) AS at, CAST(0 AS bigint) AS lines, CAST(0 AS bigint) AS failed
     FROM batch WHERE id = :batch_id AND started_at IS NOT NULL
     UNION ALL
-    SELECT extract(epoch FROM max(worked_at)), CAST(sum(worked) AS bigint)
-    FROM (SELECT worked_at, worked, ntile(400) OVER (ORDER BY worked_at) AS part
+    SELECT extract(epoch FROM max(worked_at)), CAST(sum(worked) AS bigint), CAST(sum(failed) AS bigint)
+    FROM (SELECT worked_at, worked, coalesce(CAST(counts ->> '{LineStatus.FAILED}' AS bigint), 0) AS failed,
+                 ntile(400) OVER (ORDER BY worked_at) AS part
           FROM batch_chunk JOIN batch ON batch.id = batch_id
           WHERE batch_id = :batch_id AND worked > 0 AND worked_at >= batch.started_at) AS done
     GROUP BY part ORDER BY at

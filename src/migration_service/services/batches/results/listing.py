@@ -1,9 +1,11 @@
 """Listing and counting batches."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, and_, func, select
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.orm import Session
 
 from migration_service.models import Batch, ImportSupplier, OperationsTeam
@@ -86,11 +88,14 @@ def count_batches(
     return BatchTotals(*row)
 
 
-def list_modes(session: Session, import_supplier_id: int) -> set[BatchMode]:
-    """Return the modes of a supplier's finished batches of accounts."""
+def list_newest(session: Session, import_supplier_id: int) -> dict[BatchMode, tuple[UUID, datetime | None]]:
+    """Return the newest batch of accounts of each mode that has ended, and when it did."""
     ended = (Batch.kind == BatchKind.ACCOUNTS) & (Batch.state == BatchState.COMPLETED)
-    modes = select(Batch.mode).where(Batch.import_supplier_id == import_supplier_id, ended)
-    return set(map(BatchMode, session.scalars(modes.distinct())))
+    wanted = select(Batch.mode, Batch.id, Batch.finished_at).where(
+        Batch.import_supplier_id == import_supplier_id, ended
+    )
+    newest = wanted.ext(distinct_on(Batch.mode)).order_by(Batch.mode, Batch.id.desc())
+    return {BatchMode(mode): (batch_id, at) for mode, batch_id, at in session.execute(newest)}
 
 
 def _wanted(

@@ -38,6 +38,7 @@ class Work:
 
     at: float
     lines: int
+    failed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
