@@ -2,21 +2,22 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
+import psycopg
 import pytest
-from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy import create_engine, select, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
 from migration_service.db.engine import make_engine, make_sessionmaker
-from migration_service.db.jobs import take_due
+from migration_service.db.jobs import Progress, take_due
 from migration_service.db.revisions import upgrade
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import ServiceError
-from migration_service.models import Batch, BatchChunk, OldFigure, OldFigures, Undo
+from migration_service.models import Batch, BatchChunk, OldFigure, OldFigures, Undo, UndoLine
 from migration_service.services.access.api_keys import get_api_key
 from migration_service.services.accounts.erasure import erase_account, erase_outcomes
 from migration_service.services.batches.error_thresholds import measure, usual_threshold
@@ -31,6 +32,8 @@ from migration_service.services.batches.work.feed import dispatch_vendor_chunks,
 from migration_service.services.batches.work.lines import LineResult, write_outcomes
 from migration_service.services.emails.outbox import CLAIM_ALERTS, CLAIM_CUSTOMERS
 from migration_service.services.idempotency.keys import remove_old_keys, void_keys
+from migration_service.services.imports.newer_versions import RefusedVersion, note_refused, note_taken
+from migration_service.services.imports.status import ListKind, read_imports
 from migration_service.services.processing.attempts import is_waiting, set_apart, take_set
 from migration_service.services.processing.slots import list_live_attempts
 from migration_service.services.reconciliation.comparisons import start_comparison, wait_for_comparison
@@ -39,7 +42,7 @@ from migration_service.services.reporting.attempts import read_attempts
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.services.undo.execution import revert_piece
-from migration_service.states import BatchKind, BatchMode, LineStatus
+from migration_service.states import BatchKind, BatchMode, LineStatus, UndoOutcome
 from migration_service_local.servers.postgres import DATABASE
 from support.factories import Customer, make_customer
 from support.rows import add_chunk, make_batch, make_created, make_line, make_supplier
@@ -181,8 +184,8 @@ def test_what_is_done_in_pieces_reads_no_more_than_the_piece(
     """Whatever the statistics say: -1 is a table of which there are none, with one supplier for all rows."""
     with embedded_servers.new_database() as (url, owner_url):
         upgrade(owner_url, runtime_role=DATABASE)
-        engine = make_engine(url, pool_size=1, max_overflow=0, application_name="tests")
-        statements = _collect_pieces(engine)
+        engine = make_engine(url, pool_size=1, max_overflow=0, application_name="tests", kind=_Connection)
+        statements = _collect_pieces(make_sessionmaker(engine))
         engine.dispose()
         owner = create_engine(owner_url.replace("postgresql:", "postgresql+psycopg:"))
         with owner.begin() as connection:
@@ -197,23 +200,53 @@ def test_what_is_done_in_pieces_reads_no_more_than_the_piece(
             }
         owner.dispose()
     assert {" ".join(statement.split()): wide for statement, wide in found.items() if wide} == {}
-    assert len(statements) > 10
+    assert len(statements) > 50
 
 
-def _collect_pieces(engine: Engine) -> dict[str, Any]:
-    """Compare a supplier and batches, and write outcomes. Return the statements with their values."""
-    sessions = make_sessionmaker(engine)
-    statements: dict[str, Any] = {}
+class _Connection(psycopg.Connection[Any]):
+    """A connection that notes what is sent while `noted` is there."""
 
-    def note(_connection: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:
+    noted: ClassVar[dict[str, Any] | None] = None
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.cursor_factory = _Cursor
+
+    @classmethod
+    @contextmanager
+    def noting(cls, statements: dict[str, Any]) -> Iterator[None]:
+        cls.noted = statements
+        yield
+        cls.noted = None
+
+
+class _Cursor(psycopg.Cursor[Any]):
+    def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
         # Which line is the newest of its account is found once, for all of them.
-        is_once = "INTO compared_line" in statement or "DELETE FROM compared_line" in statement
-        if not statement.lstrip().startswith(("INSERT", "SET")) and not is_once:
-            statements[statement] = values
+        is_once = "INTO compared_line" in query or "DELETE FROM compared_line" in query
+        if _Connection.noted is not None and not query.lstrip().startswith(("INSERT", "SET")) and not is_once:
+            _Connection.noted[query] = params
+        return super().execute(query, params, **options)
 
+
+def _collect_pieces(sessions: sessionmaker[Session]) -> dict[str, Any]:
+    """Compare, list and revert accounts, and write outcomes. Return the statements with their values."""
+    statements: dict[str, Any] = {}
     with sessions.begin() as session:
         known = make_supplier(session, "MINE")
-        make_created(session, known, "1")
+        created = make_created(session, known, "1")
+        owned = {"organisation_id": known.organisation_id, "import_supplier_id": known.id}
+        session.add(Undo(id=_UNDO, reason="", **owned))
+        session.flush()
+        number = created.service_account_number
+        session.add(
+            UndoLine(
+                undo_id=_UNDO,
+                position=1,
+                account_import_process_id=created.id,
+                service_account_number=number,
+            )
+        )
         file = {"file_sha256": b"", "file_bytes": 0, "accounts": 1, "tolerance": 0, "tolerance_days": 0}
         session.add(OldFigures(import_supplier_id=known.id, upload_id=new_id(), uploaded_by="", **file))
         session.add(
@@ -234,14 +267,20 @@ def _collect_pieces(engine: Engine) -> dict[str, Any]:
     for batch_id in (None, *ids):
         with sessions.begin() as session:
             comparison_id = start_comparison(session, known, batch_id)[0].id
-        event.listen(engine, "before_cursor_execute", note)
-        assert wait_for_comparison(sessions, comparison_id)
-        event.remove(engine, "before_cursor_execute", note)
-    event.listen(engine, "before_cursor_execute", note)
-    with sessions.begin() as session:
+        with _Connection.noting(statements):
+            assert wait_for_comparison(sessions, comparison_id)
+    with _Connection.noting(statements), sessions.begin() as session:
         write_outcomes(session, ids[0], [LineResult(1, LineStatus.FAILED, "1")])
         erase_outcomes(session, known.id, ids[0], [1])
         recount(session, ids[0], [1])
+        transaction = OpenTransaction.of(session)
+        for listed in ListKind:
+            read_imports(transaction, known, listed, after="", limit=10)
+        note_refused(transaction, known.id, [RefusedVersion("1", [])])
+        note_taken(transaction, known.id, ["1"], extracted_at=None)
+        assert revert_piece(session, _UNDO) is Progress.WORKED
+    with sessions() as session:
+        assert session.scalar(select(UndoLine.outcome)) == UndoOutcome.REVERTED
     return statements
 
 
@@ -271,7 +310,7 @@ def _find_wide(plan: Any) -> set[str]:
 #: Tables and indexes of which one supplier has few rows.
 _SMALL = (
     *("batch", "comparison", "import_supplier", "ix_comparison_scope", "pk_payment_vendor"),
-    *("uq_comparison_running", "old_figures", "pk_old_figures"),
+    *("uq_comparison_running", "old_figures", "pk_old_figures", "ix_batch_import_supplier_id"),
 )
 #: What reads a table or an index. The scan of a heap reads what that of an index has found.
 _SCANS = ("Seq Scan", "Index Scan", "Index Only Scan", "Bitmap Index Scan")

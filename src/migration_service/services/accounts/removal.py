@@ -86,7 +86,8 @@ def _condition(table: Table, conditions: dict[Table, str]) -> str | None:
         return f"{parents[_ACCOUNT]} = ANY (:account_ids)"
     for parent, column in parents.items():
         if parent in conditions:
-            return f"{column} IN (SELECT id FROM {parent.name} WHERE {conditions[parent]})"
+            # An array leaves the planner no other way than from the accounts down, whatever it knows.
+            return f"{column} = ANY (ARRAY(SELECT id FROM {parent.name} WHERE {conditions[parent]}))"
     return None
 
 

@@ -55,8 +55,8 @@ class RefusedVersion:
     payload: bytes | None = None
 
 
-# Locked in order of the numbers, as in staging. The hash of an erased account is empty, and nothing is kept
-# of later versions.
+# Locked in order of the numbers, as in staging. The arrays keep the planner from reading more than these
+# accounts. The hash of an erased account is empty, and nothing is kept of later versions.
 _MARK = f"""
     WITH locked AS MATERIALIZED (
         SELECT process.id, refused.errors, refused.line_number, refused.payload
@@ -65,6 +65,7 @@ _MARK = f"""
         JOIN account_import_process AS process
           ON process.import_supplier_id = %(import_supplier_id)s
          AND process.external_account_number = refused.number
+         AND process.external_account_number = ANY (%(numbers)s)
         WHERE process.payload_sha256 <> ''
           AND NOT {is_earlier_than("process.extracted_at", "process.sent_at")}
           AND NOT {is_earlier_than("process.refused_extracted_at", "process.refused_sent_at")}
@@ -75,7 +76,7 @@ _MARK = f"""
         refused_sent_at = coalesce(%(sent_at)s::timestamptz, now()),
         refused_extracted_at = coalesce(%(extracted_at)s::timestamptz, process.refused_extracted_at),
         refused_line_number = locked.line_number, refused_payload = CAST(locked.payload AS jsonb)
-    FROM locked WHERE process.id = locked.id
+    FROM locked WHERE process.id = locked.id AND process.id = ANY (ARRAY(SELECT id FROM locked))
     RETURNING process.id
 """
 
@@ -119,7 +120,11 @@ def note_refused(
         }
         for one in refused
     ]
-    values = {"import_supplier_id": import_supplier_id, "refused": encode_json(rows).decode()}
+    values = {
+        "import_supplier_id": import_supplier_id,
+        "refused": encode_json(rows).decode(),
+        "numbers": [one.external_account_number for one in refused],
+    }
     sent = {"extracted_at": extracted_at, "sent_at": sent_at, "batch_id": batch_id}
     connection.execute(_MARK, values | sent)
 

@@ -107,13 +107,15 @@ _FAILED_JSON = f"""
     || ',"outcome":' || to_json(outcome)
     || ',"code":' || coalesce(to_json(error_code)::text, '"no_worker_available"')
     || ',"finished_at":"' || {sql_moment("finished_at")} || '"}}'"""
-# The newest attempt of each account that is neither created nor being created. Ids are chronological.
+# The newest attempt of each account that is neither created nor being created. Ids are chronological. Without
+# OFFSET, the planner might look for it among the newest attempts of all accounts.
 _FIND_FAILED = f"""
     SELECT process.external_account_number, newest.*
     FROM account_import_process AS process
     CROSS JOIN LATERAL (
-        SELECT id AS attempt_id, dry_run, outcome, error_code, finished_at FROM attempt
-        WHERE account_import_process_id = process.id ORDER BY id DESC LIMIT 1) AS newest
+        SELECT id AS attempt_id, dry_run, outcome, error_code, finished_at
+        FROM (SELECT * FROM attempt WHERE account_import_process_id = process.id OFFSET 0) AS own
+        ORDER BY id DESC LIMIT 1) AS newest
     WHERE process.import_supplier_id = %(import_supplier_id)s
       AND process.external_account_number > %(after)s
       AND process.state = '{ImportState.PENDING}'

@@ -45,19 +45,20 @@ OF_NUMBERS = f"""
 
 # A message with a Message-ID that has neither ended nor failed may have reached the mail server.
 _MAY_HAVE_GOT_EMAIL = f"""
-    EXISTS (SELECT FROM customer JOIN customer_email ON customer_email.customer_pk = customer.id
-            WHERE customer.account_pk = account.id
+    EXISTS (SELECT FROM customer_email
+            WHERE customer_pk = ANY (ARRAY(SELECT id FROM customer WHERE account_pk = account.id))
               AND (customer_email.state = '{states.EmailState.SENT}'
                    OR (customer_email.state = '{states.EmailState.PENDING}' AND message_id IS NOT NULL
                        AND failures = 0)))
 """
 
+# With OFFSET, the planner cannot read the whole table instead, once for all accounts.
 _HAS_ADDED_DATA = f"""
-    EXISTS (SELECT FROM note WHERE note.account_pk = account.id)
+    EXISTS (SELECT FROM note WHERE note.account_pk = account.id OFFSET 0)
     OR EXISTS (SELECT FROM "transaction" AS booking
-               WHERE booking.account_pk = account.id AND period = '{states.TransactionPeriod.ADDED}')
+               WHERE booking.account_pk = account.id AND period = '{states.TransactionPeriod.ADDED}' OFFSET 0)
     OR EXISTS (SELECT FROM statement
-               WHERE statement.account_pk = account.id AND origin = '{states.StatementOrigin.ADDED}')
+               WHERE statement.account_pk = account.id AND origin = '{states.StatementOrigin.ADDED}' OFFSET 0)
 """
 
 _CONDITIONS = {
@@ -67,7 +68,8 @@ _CONDITIONS = {
     states.UndoBlocker.PAYLOAD_REMOVED: "process.payload IS NULL AND account.erased_at IS NULL",
     states.UndoBlocker.EMAIL_SENT: _MAY_HAVE_GOT_EMAIL,
     states.UndoBlocker.INSTRUCTION_CONFIRMED: """
-        EXISTS (SELECT FROM payment_instruction WHERE payment_instruction.account_pk = account.id)""",
+        EXISTS (SELECT FROM payment_instruction WHERE payment_instruction.account_pk = account.id OFFSET 0)
+    """,
     states.UndoBlocker.DATA_ADDED: _HAS_ADDED_DATA,
 }
 #: The same for what a batch has added to accounts.

@@ -155,15 +155,17 @@ _LOCK_ACCOUNTS = text("""
 """).bindparams(_PROCESS_IDS)
 
 _LOCK_EMAILS = text("""
-    SELECT customer_email.id FROM customer_email JOIN customer ON customer.id = customer_pk
-    WHERE customer.account_pk = ANY (:account_ids)
-      AND (customer_email.leased_until IS NULL OR customer_email.leased_until <= clock_timestamp())
-    FOR UPDATE OF customer_email SKIP LOCKED
+    SELECT id FROM customer_email
+    WHERE customer_pk = ANY (ARRAY(SELECT id FROM customer WHERE account_pk = ANY (:account_ids)))
+      AND (leased_until IS NULL OR leased_until <= clock_timestamp())
+    FOR UPDATE SKIP LOCKED
 """).bindparams(_ACCOUNT_IDS)
 
 _FIND_OTHER_EMAILS = text("""
-    SELECT customer.account_pk FROM customer_email JOIN customer ON customer.id = customer_pk
-    WHERE customer.account_pk = ANY (:account_ids) AND NOT customer_email.id = ANY (:ids)
+    SELECT account_pk FROM customer WHERE id = ANY (ARRAY(
+        SELECT customer_pk FROM customer_email
+        WHERE customer_pk = ANY (ARRAY(SELECT id FROM customer WHERE account_pk = ANY (:account_ids)))
+          AND NOT id = ANY (:ids)))
 """).bindparams(_ACCOUNT_IDS, bindparam("ids", type_=ARRAY(BigInteger)))
 
 _TAKEN = """
