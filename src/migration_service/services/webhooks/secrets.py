@@ -6,14 +6,17 @@ import hmac
 import secrets
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from sqlalchemy import delete, func, literal, select, update
 from sqlalchemy.orm import Session
 
 from migration_service.config import SettingsError
 from migration_service.models import WebhookSecret
+
+if TYPE_CHECKING:
+    from cryptography.fernet import MultiFernet
 
 _PREFIX = "whsec_"
 _SEALED = "fernet:"
@@ -21,12 +24,19 @@ _SEALED = "fernet:"
 _BYTES = 32
 
 
+def _read_keys(keys: Sequence[str]) -> "MultiFernet":
+    # Imported here, because most workers encrypt nothing: it is 6 MB of each.
+    from cryptography.fernet import Fernet, MultiFernet  # noqa: PLC0415
+
+    return MultiFernet([Fernet(key) for key in keys])
+
+
 class Seal:
     """Encrypts secrets for the database, with the keys of the settings."""
 
     def __init__(self, keys: Sequence[str]) -> None:
         """Take the keys. The first encrypts, and each decrypts. Without any, nothing is encrypted."""
-        self._keys = MultiFernet([Fernet(key) for key in keys]) if keys else None
+        self._keys = _read_keys(keys) if keys else None
 
     def close(self, secret: str) -> str:
         """Return a secret as it is stored."""
@@ -36,12 +46,15 @@ class Seal:
         """Return a stored secret. Raise SettingsError if the settings do not have its key."""
         if not sealed.startswith(_SEALED):
             return sealed
+        missing = "MIGRATION_SERVICE_WEBHOOK_SECRET_KEYS does not have the key of this secret."
+        if self._keys is None:
+            raise SettingsError(missing)
+        from cryptography.fernet import InvalidToken  # noqa: PLC0415
+
         try:
-            if self._keys:
-                return self._keys.decrypt(sealed.removeprefix(_SEALED)).decode()
+            return self._keys.decrypt(sealed.removeprefix(_SEALED)).decode()
         except InvalidToken:
-            pass
-        raise SettingsError("MIGRATION_SERVICE_WEBHOOK_SECRET_KEYS does not have the key of this secret.")
+            raise SettingsError(missing) from None
 
 
 def new_secret() -> str:
