@@ -224,12 +224,31 @@ def import_staged(bench: Bench, count: int) -> Reading:
     return run_batch(bench, None, order, count, LineStatus.IMPORTED)
 
 
-def import_batch(bench: Bench, first: int, count: int) -> Reading:
-    """From the file to its last account, as `batches start` does it; the workers of `batch` do the work."""
+def import_batch(bench: Bench, first: int, count: int, *, again: bool = False) -> Reading:
+    """From the file to its last account, as `batches start` does it; the workers of `batch` do the work.
+
+    `again` means that the accounts exist already. Their file has another order, so that it is not the same.
+    """
     file = bench.folder / "batch.ndjson"
-    file.write_text("\n".join(lines_of(bench, first, count)) + "\n")
+    file.write_text("\n".join(lines_of(bench, first, count)[:: -1 if again else 1]) + "\n")
     order = BatchOrder(mode=BatchMode.IMPORT, operations_team_name=TEAM)
-    return run_batch(bench, file, order, count, LineStatus.IMPORTED)
+    expected = LineStatus.ALREADY_IMPORTED if again else LineStatus.IMPORTED
+    return run_batch(bench, file, order, count, expected)
+
+
+def deliver_again(bench: Bench, _seconds: float) -> Reading:
+    """Import a batch, and measure how long it takes to send it a second time."""
+    first = bench.take_numbers(bench.extent.batch)
+    import_batch(bench, first, bench.extent.batch)
+    return import_batch(bench, first, bench.extent.batch, again=True)
+
+
+def report(bench: Bench, seconds: float) -> Reading:
+    """Ask for the report of a batch that was just imported, again and again."""
+    import_accounts(bench, seconds)
+    with bench.sessions() as session:
+        batch_id = session.scalar(select(Batch.id).order_by(Batch.created_at.desc()).limit(1))
+    return bench.load(f"{bench.url}{INTERFACE}/reports/{batch_id}/", mode="get", seconds=seconds, clients=1)
 
 
 def run_batch(

@@ -20,12 +20,12 @@ from migration_service.tasks.jobs import UNDOS, dispatch
 
 def measure_undo(bench: Bench) -> Row:
     """Measure reverted accounts per second, of a batch that was just imported."""
-    mine = [_revert_batch(bench) for _ in range(max(2, bench.extent.rounds // 2))]
+    mine = [revert_batch(bench) for _ in range(max(2, bench.extent.rounds // 2))]
     rate = median(reading.rate for reading in mine)
     return Row("undo of a batch", rate, "accounts/s", "for information", None, readings=mine)
 
 
-def _revert_batch(bench: Bench) -> Reading:
+def revert_batch(bench: Bench) -> Reading:
     """Import a batch, and revert it. Its import is not measured."""
     count = bench.extent.batch
     probes.import_batch(bench, bench.take_numbers(count), count)
