@@ -30,6 +30,7 @@ PARTS = [
         "slots",
     ),
     "e-mail",
+    "statements",
     *("attempts", "suppliers", "batches", "vendors", "disk data", "disk uploads", "events"),
 ]
 

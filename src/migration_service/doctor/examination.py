@@ -17,6 +17,7 @@ from migration_service.doctor.work_checks import (
     check_events,
     check_messages,
     check_slots,
+    check_statements,
     check_stuck_attempts,
     check_suppliers,
     check_vendors,
@@ -250,4 +251,5 @@ _CHECKS: tuple[tuple[str, Check, tuple[str, ...]], ...] = (
     ("attempts", check_stuck_attempts, ("database",)),
     ("events", check_events, ("database", "revisions")),
     ("e-mail", check_messages, ("database", "revisions")),
+    ("statements", check_statements, ("database",)),
 )

@@ -3,6 +3,9 @@
 import time
 from collections.abc import Iterator
 
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
 from migration_service.doctor.diagnosis import Diagnosis, ServiceParts, ok, warning, wrong
 from migration_service.metrics.broker import read_broker
 from migration_service.payment_vendors.answers import read_failing
@@ -26,6 +29,15 @@ _STUCK_SECONDS = 120.0
 _HELD_SECONDS = 60.0
 #: Seconds after which a message to a person is reported.
 _WAITING_SECONDS = 60.0
+#: Mean seconds from which on a statement is reported, and how many are. Those of a request take milliseconds.
+_SLOW_SECONDS, _MOST_SLOW = 1.0, 5
+_SLOW_STATEMENTS = text("""
+    SELECT query, calls, mean_exec_time / 1000 AS seconds,
+           (shared_blks_hit + shared_blks_read) * current_setting('block_size')::bigint / calls AS bytes
+    FROM pg_stat_statements JOIN pg_database ON pg_database.oid = dbid
+    WHERE datname = current_database() AND mean_exec_time > 1000 * :seconds
+    ORDER BY total_exec_time DESC LIMIT :most
+""")
 #: How often a constantly changing number is read.
 _READINGS, _PAUSE_SECONDS = 3, 1.0
 
@@ -232,6 +244,26 @@ def check_messages(parts: ServiceParts) -> Iterator[Diagnosis]:
         "If the mail server does not answer, or MIGRATION_SERVICE_SMTP_URL is not set for the workers of the "
         "queue deliveries, correct that. If it is only slow, wait: nothing else waits behind these messages.",
     )
+
+
+def check_statements(parts: ServiceParts) -> Iterator[Diagnosis]:
+    """Report the statements that take long, and how much they read, if PostgreSQL counts that."""
+    try:
+        with parts.sessions.begin() as session:
+            slow = session.execute(_SLOW_STATEMENTS, {"seconds": _SLOW_SECONDS, "most": _MOST_SLOW}).all()
+    except DBAPIError:
+        yield ok("statements", "not measured: the extension pg_stat_statements is not installed or loaded")
+        return
+    if not slow:
+        yield ok("statements", f"none takes more than {_SLOW_SECONDS:.0f} s")
+    for it in slow:
+        yield warning(
+            "statements",
+            f"{it.seconds:.1f} s and {it.bytes / 1e6:,.0f} MB read at each of {it.calls} calls: "
+            f"{' '.join(it.query.split())[:200]}",
+            "If its tables have grown a lot, run ANALYZE, then SELECT pg_stat_statements_reset(). If it is "
+            "still slow then, send the bundle to the people who maintain the service.",
+        )
 
 
 def check_stuck_attempts(parts: ServiceParts) -> Iterator[Diagnosis]:

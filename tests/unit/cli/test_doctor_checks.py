@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from uuid import UUID
 
@@ -14,10 +15,17 @@ from migration_service.config import Settings
 from migration_service.db.revisions import newest_revision, upgrade
 from migration_service.doctor.diagnosis import ServiceParts
 from migration_service.doctor.examination import check_disks, check_redis, check_revisions
-from migration_service.doctor.work_checks import check_batches, check_messages, check_slots, check_suppliers
+from migration_service.doctor.work_checks import (
+    check_batches,
+    check_messages,
+    check_slots,
+    check_statements,
+    check_suppliers,
+)
 from migration_service.models import AlertEmail, Batch, BatchChunk, ImportSupplier, ServiceLimit
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
+from migration_service_local.servers.postgres import DATABASE
 from support.batch_client import BatchClient
 from support.servers import EmbeddedServers
 from support.supplier_client import SupplierClient
@@ -151,3 +159,23 @@ def test_messages_that_wait_for_the_mail_server_are_counted_with_the_reason(
     assert found.verdict == "warning"
     assert "2 messages wait for the mail server, the oldest for 60" in found.seen
     assert found.seen.endswith("451 try later")
+
+
+def test_a_slow_statement_is_named_if_postgresql_counts_them(
+    parts: ServiceParts, prepared_servers: Path, migrated: Settings
+) -> None:
+    assert [(it.verdict, it.seen[:12]) for it in check_statements(parts)] == [("ok", "not measured")]
+    servers = EmbeddedServers.copy_of(prepared_servers)
+    with (servers.home.path / "postgres" / "data" / "postgresql.conf").open("a") as file:
+        file.write("shared_preload_libraries = 'pg_stat_statements'\n")
+    with servers:
+        counting = ServiceParts(replace(migrated, database_url=servers.database_url), create_celery)
+        with servers.postgres.connect_as_superuser(DATABASE) as connection:
+            connection.execute("CREATE EXTENSION pg_stat_statements")
+        assert [it.verdict for it in check_statements(counting)] == ["ok"]
+        with counting.sessions.begin() as session:
+            session.execute(text("SELECT count(*), pg_sleep(1.1) FROM organisation WHERE name = 'secret'"))
+        [found] = check_statements(counting)
+        counting.sessions.kw["bind"].dispose()
+    assert found.verdict == "warning"
+    assert "at each of 1 calls: SELECT count(*), pg_sleep($1) FROM organisation WHERE name = $2" in found.seen
