@@ -290,3 +290,85 @@ def plant(session: Session, planted: Planted, number: str, other: str) -> None:
     statement = text(f"{statements.get(planted.change, change)} RETURNING 1")
     values = {"number": number} | ({"other": other} if ":other" in planted.change else {})
     assert session.execute(statement, values).all(), planted
+
+
+_OF_ACCOUNT = """account_pk = (
+    SELECT account.id FROM account JOIN import_supplier ON import_supplier.id = import_supplier_id
+    WHERE code = :code AND external_account_number = :number)"""
+_BALANCE = "ledgers.0.ledger_balance"
+
+#: Changes of data that batches added: the measures and the paths at which each shows. What shows nowhere is
+#: not compared: of added data only counts and sums are.
+PLANTED_ADDED: list[tuple[str, set[str]]] = [
+    (
+        "UPDATE transaction SET amount = amount + 0.01 WHERE ROWS AND transaction_id = 'T-1'",
+        {"added amount of PAYMENT", "ledger_balances", _BALANCE},
+    ),
+    (
+        "UPDATE transaction SET type = 'CREDIT' WHERE ROWS AND transaction_id = 'T-1'",
+        {"added amount of PAYMENT", "added amount of CREDIT"},
+    ),
+    (
+        "UPDATE transaction SET transaction_id = 'X' WHERE ROWS AND transaction_id = 'T-2'",
+        {"added transactions", "added amount of PAYMENT"},
+    ),
+    (
+        "DELETE FROM transaction WHERE ROWS AND transaction_id = 'T-2'",
+        {"added transactions", "added amount of PAYMENT", "ledger_balances", _BALANCE},
+    ),
+    (
+        "UPDATE transaction SET period = 'OPEN' WHERE ROWS AND transaction_id = 'T-1'",
+        {"transactions", "amount of PAYMENT", "ledger_balances", _BALANCE, _OPEN},
+    ),
+    ("UPDATE ledger SET ledger_balance = ledger_balance + 0.01 WHERE ROWS", {"ledger_balances", _BALANCE}),
+    ("UPDATE note SET body = 'Other' WHERE ROWS", {"added notes"}),
+    ("UPDATE note SET created_at = created_at + interval '1 second' WHERE ROWS", {"added notes"}),
+    ("UPDATE note SET documents = documents - 0 WHERE ROWS", {"added notes"}),
+    ("DELETE FROM note WHERE ROWS", {"added notes"}),
+    (
+        "UPDATE statement SET gross_amount = gross_amount + 1 WHERE ROWS AND statement_id = 'S-1'",
+        {"added gross_amount in cents"},
+    ),
+    (
+        "UPDATE statement SET statement_id = 'X' WHERE ROWS AND statement_id = 'S-1'",
+        {"added statements", "added gross_amount in cents"},
+    ),
+    (
+        "DELETE FROM statement WHERE ROWS AND statement_id = 'S-1'",
+        {"added statements", "added gross_amount in cents"},
+    ),
+    (
+        "UPDATE statement SET origin = 'PAYLOAD' WHERE ROWS AND statement_id = 'S-1'",
+        {"statements"},
+    ),
+    ("UPDATE payment_instruction SET reference = 'X' WHERE ROWS", {"added payment_instructions"}),
+    ("UPDATE payment_instruction SET type = 'DEBIT' WHERE ROWS", {"added payment_instructions"}),
+    ("DELETE FROM payment_instruction WHERE ROWS", {"added payment_instructions"}),
+    # Not compared.
+    ("UPDATE transaction SET transaction_date = transaction_date - 1 WHERE ROWS AND period = 'ADDED'", set()),
+    ("UPDATE transaction SET payment_type = 'CASH' WHERE ROWS AND period = 'ADDED'", set()),
+    (
+        "UPDATE transaction SET amount = amount + CASE transaction_id WHEN 'T-1' THEN 1 ELSE -1 END "
+        "WHERE ROWS AND period = 'ADDED'",
+        set(),
+    ),
+    ("UPDATE note SET is_pinned = NOT is_pinned WHERE ROWS", set()),
+    ("UPDATE note SET documents = jsonb_build_array(documents -> 1, documents -> 0) WHERE ROWS", set()),
+    ("UPDATE statement SET statement_path = 'x' WHERE ROWS AND statement_id = 'S-1'", set()),
+    ("UPDATE statement SET issued_date = issued_date - 1 WHERE ROWS AND statement_id = 'S-1'", set()),
+    ("""UPDATE payment_instruction SET details = '{"x": 1}' WHERE ROWS""", set()),
+    (
+        """
+        WITH it AS (UPDATE ledger SET ledger_balance = ledger_balance + 5 WHERE ROWS RETURNING *)
+        INSERT INTO transaction (ledger_pk, account_pk, position, period, transaction_id, transaction_date,
+                                 amount, type)
+        SELECT id, account_pk, 99, 'ADDED', 'nobody', '2026-10-01', 5, 'PAYMENT' FROM it""",
+        set(),
+    ),
+]
+
+
+def plant_in_added(session: Session, statement: str, code: str, number: str) -> None:
+    """Make the change in what was added to the account of this number."""
+    planted = text(f"{statement.replace('ROWS', _OF_ACCOUNT)} RETURNING 1")
+    assert session.execute(planted, {"code": code, "number": number}).all(), statement

@@ -10,10 +10,18 @@ from migration_payloads.schemas.json import encode_json
 from migration_payloads.validation import validate_text
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.reconciliation import created_accounts
-from support.batch_client import BatchClient
+from support.batch_client import BatchClient, counts
 from support.mutations import places
-from support.planted_differences import PLANTED, make_book, plant, plant_in_each_column
+from support.planted_differences import (
+    PLANTED,
+    PLANTED_ADDED,
+    make_book,
+    plant,
+    plant_in_added,
+    plant_in_each_column,
+)
 from support.supplier_client import SupplierClient
+from support.vendor_servers import make_sandbox_vendor
 
 
 def test_each_kind_of_difference_is_found_in_its_account_and_nowhere_else(
@@ -44,6 +52,51 @@ def test_each_kind_of_difference_is_found_in_its_account_and_nowhere_else(
     monkeypatch.setattr(created_accounts, "PAYLOADS", 10_000)
     again = batches.supplier.reconcile()
     assert [again[name] for name in ("differences", "totals")] == [after["differences"], after["totals"]]
+
+
+def test_each_kind_of_difference_of_added_data_is_found_or_named_as_not_compared(
+    batches: BatchClient, sandbox_url: str
+) -> None:
+    accounts = batches.supplier.accounts(len(PLANTED_ADDED))
+    numbers = [str(account["external_account_number"]) for account in accounts]
+    assert counts(batches.run(accounts)) == {"IMPORTED": len(accounts)}
+    for kind, members in _added(make_sandbox_vendor(batches.supplier.Session, sandbox_url)).items():
+        report = batches.run([batches.line(number, **members) for number in numbers], kind=kind)
+        assert counts(report) == {"ADDED": len(numbers)}, batches.results(report["batch_id"])[0]["errors"]
+    before = batches.supplier.reconcile()
+    assert (before["clean"], before["differences"]) == (True, [])
+    with batches.supplier.Session.begin() as session:
+        for number, (statement, _) in zip(numbers, PLANTED_ADDED, strict=True):
+            plant_in_added(session, statement, batches.supplier.code, number)
+    found: dict[str, set[str]] = {number: set() for number in numbers}
+    report = batches.supplier.reconcile()
+    for account in report["differences"]:
+        shown = found[account["external_account_number"]]
+        shown |= {it["measure"] for it in account["differences"]}
+        shown |= {it["path"].rstrip("0123456789.") for it in account["values"]}  # of an item, its list
+    assert [
+        (statement, found[number]) for number, (statement, _) in zip(numbers, PLANTED_ADDED, strict=True)
+    ] == (PLANTED_ADDED)
+    assert any(it.startswith("data added to accounts later") for it in report["not_compared"])
+
+
+def _added(vendor: str) -> dict[str, dict[str, Any]]:
+    """Return what is added to each account, by the kind of the batch."""
+    transaction = {"type": "PAYMENT", "transaction_date": "2026-10-01", "amount": "10.00"}
+    statement = {
+        **{"bill_period_from_date": "2026-08-01", "bill_period_to_date": "2026-08-31"},
+        **{"issued_date": "2026-09-01", "gross_amount": 1210},
+    }
+    note = {
+        "created_at": "2026-01-01T00:00:00Z",
+        "document_paths": [{"document_path": "a.pdf"}, {"document_path": "b.pdf"}],
+    }
+    return {
+        "transactions": {"transactions": [transaction | {"transaction_id": it} for it in ("T-1", "T-2")]},
+        "statements": {"statements": [statement | {"statement_id": "S-1", "number": "N-1"}]},
+        "notes": {"notes": [note]},
+        "payment-instructions": {"vendor": vendor, "type": "CARD", "reference": "card-ok-1"},
+    }
 
 
 #: Values that are accepted and written in another way than usual.
