@@ -22,7 +22,7 @@ from migration_payloads.rules.rule import Severity
 from migration_payloads.schemas.account import ACCOUNT_IMPORT
 from migration_payloads.schemas.base import load
 from migration_payloads.schemas.json import encode_json, parse_json
-from migration_payloads.validation import validate_account
+from migration_payloads.validation import validate_account, validate_text
 from migration_service.errors import ErrorItem
 from migration_service_local.samples import generate_accounts
 from migration_service_local.samples.books import generate_lines
@@ -308,6 +308,24 @@ def test_a_time_that_stands_for_none_and_a_body_in_the_wrong_encoding_are_found(
         ("notes.0.body", "wrong_encoding"),
         ("notes.0.document_paths.1.document_path", "wrong_encoding"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("B\u00c3\u00bccher", "wrong_encoding"),
+        ("M?ller", "wrong_encoding"),
+        ("M\u00fcl\u200bler", "invisible_characters"),
+        ("Mul\nler", "invisible_characters"),
+        ("Mul\x7fler", "invisible_characters"),
+    ],
+)
+def test_what_is_wrong_with_a_text_is_found_in_a_payload_that_is_read_as_text(name: str, code: str) -> None:
+    (account,) = generate_accounts(1, supplier="S")
+    account["customers"][0]["family_name"] = name
+    for is_ascii in (True, False):
+        found = validate_text(json.dumps(account, ensure_ascii=is_ascii).encode(), Profile.LENIENT)
+        assert [(it.attr, it.code) for it in found.warnings] == [("customers.0.family_name", code)]
 
 
 def test_both_faults_of_a_note_are_found() -> None:
