@@ -152,7 +152,7 @@ PLANTED = [
     Planted("account", "billing_address1 = billing_address1 || U&'\\0301'", ["billing_address1"]),
     Planted(
         "account",
-        "import_supplier_id = (SELECT min(id) FROM import_supplier WHERE id <> row.import_supplier_id)",
+        "import_supplier_id = (SELECT max(id) FROM import_supplier)",
         [
             *("import_supplier", "statements.0.statement_location", "statements.1.statement_location"),
             f"{_POINT}.agreements.0.historical_contract_pdf_location",

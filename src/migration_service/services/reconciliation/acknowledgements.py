@@ -26,7 +26,7 @@ from migration_service.errors import ErrorItem, RequestFailedValidationError
 from migration_service.models import AccountImportProcess, Acknowledgement, ImportSupplier
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.reconciliation import submitted
-from migration_service.states import ImportState, LineStatus, OpenReason
+from migration_service.states import ImportState, LineStatus
 
 #: The number of accounts or lines listed in an audit entry, which also has the hash of all of them.
 MOST_LISTED = 1_000
@@ -107,28 +107,6 @@ def _list(numbers: Sequence[str], lines: Sequence[int]) -> dict[str, Any]:
         "accounts" if numbers else "lines": [*numbers, *lines][:MOST_LISTED],
         "sha256": sha256("".join(f"{text}\n" for text in texts).encode()).hexdigest(),
     }
-
-
-def find_refused(
-    session: Session, import_supplier_id: int, *, batch_id: UUID | None, code: str | None, limit: int
-) -> list[submitted.OpenItem]:
-    """Return refused items that are not acknowledged, optionally of one batch or with one error code."""
-    if batch_id is not None and submitted.is_of_added_data(session, batch_id):
-        return submitted.list_refused_added_lines(
-            session, import_supplier_id, batch_id, code=code, limit=limit
-        )
-    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "code": code, "limit": limit}
-    return [
-        submitted.OpenItem(
-            row.external_account_number,
-            OpenReason.REFUSED,
-            row.batch_id,
-            row.line_number,
-            row.errors or [],
-            is_line=row.external_account_number is None,
-        )
-        for row in session.execute(submitted.LIST_REFUSED, values)
-    ]
 
 
 def list_acknowledgements(

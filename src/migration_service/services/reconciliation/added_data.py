@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from migration_service.db.base import literals
 from migration_service.models import Batch
 from migration_service.services.reconciliation.differences import AccountDifference, Difference, Totals
+from migration_service.services.reconciliation.submitted import OF_LINE
 from migration_service.states import BatchKind, BatchMode, LineStatus
 
 #: The number of chunks compared by one statement.
@@ -85,12 +86,7 @@ _LINES = f"""
           WHERE batch_id = :batch_id AND chunk_line > :after AND chunk_line <= :last
           ORDER BY chunk_line, line_number OFFSET 0) AS line
     WHERE line.status IN ({_DONE})
-      AND NOT EXISTS (
-          SELECT FROM acknowledgement
-          WHERE acknowledgement.import_supplier_id = :import_supplier_id
-            AND acknowledgement.external_account_number IS NULL
-            AND acknowledgement.batch_id = line.batch_id
-            AND acknowledgement.line_number = line.line_number OFFSET 0)
+      AND NOT EXISTS (SELECT {OF_LINE} OFFSET 0)
 """
 
 #: Lines of which nothing understood is kept: it was erased or removed.

@@ -10,7 +10,7 @@ work. For each supplier, and each of its batches, the newest comparison that has
 import time
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -36,6 +36,8 @@ from migration_service.services.reconciliation.submitted import is_of_added_data
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchKind, BatchMode
 
+#: The next place, the number of items that were compared, and the accounts that differ.
+_Step: TypeAlias = tuple[dict[str, Any] | None, int, list[AccountDifference]]
 #: Accounts that differ and are read together.
 PAGE = 500
 #: Seconds until whoever waits looks again at a comparison of which somebody else does a piece.
@@ -208,9 +210,7 @@ def _read_differing(
     return [(number, msgspec.convert(read_json(found), AccountDifference)) for number, found in rows]
 
 
-def _compare_accounts(
-    session: Session, comparison: Comparison, totals: Totals
-) -> tuple[dict[str, Any] | None, int, list[AccountDifference]]:
+def _compare_accounts(session: Session, comparison: Comparison, totals: Totals) -> _Step:
     after = (comparison.place or {}).get("after", "" if comparison.batch_id is None else 0)
     kept = find_kept(session, comparison.import_supplier_id, comparison.batch_id)
     kept_id = kept.id if kept and not comparison.is_full else None
@@ -218,24 +218,13 @@ def _compare_accounts(
     return None if after is None else {"after": after}, number, found
 
 
-def _compare_unstaged(
-    session: Session, comparison: Comparison, totals: Totals
-) -> tuple[dict[str, Any] | None, int, list[AccountDifference]]:
+def _compare_lines(session: Session, comparison: Comparison, totals: Totals) -> _Step:
+    add = add_unstaged_lines if comparison.stage == Stage.UNSTAGED_LINES else add_repeated_lines
     scope = {"import_supplier_id": comparison.import_supplier_id, "batch_id": comparison.batch_id}
-    values = {"comparison_id": comparison.id, **scope}
-    return add_unstaged_lines(session, values, totals, comparison.place), 0, []
+    return add(session, {"comparison_id": comparison.id, **scope}, totals, comparison.place), 0, []
 
 
-def _compare_repeated(
-    session: Session, comparison: Comparison, totals: Totals
-) -> tuple[dict[str, Any] | None, int, list[AccountDifference]]:
-    values = {"batch_id": comparison.batch_id}
-    return add_repeated_lines(session, values, totals, comparison.place), 0, []
-
-
-def _compare_added(
-    session: Session, comparison: Comparison, totals: Totals
-) -> tuple[dict[str, Any] | None, int, list[AccountDifference]]:
+def _compare_added(session: Session, comparison: Comparison, totals: Totals) -> _Step:
     place = comparison.place or {"batch": None, "after": 0}
     current = comparison.batch_id or (place["batch"] and UUID(place["batch"]))
     if current is None:
@@ -251,16 +240,14 @@ def _compare_added(
     return {"batch": str(following), "after": 0} if following else None, number, found
 
 
-def _compare_figures(
-    session: Session, comparison: Comparison, totals: Totals
-) -> tuple[dict[str, Any] | None, int, list[AccountDifference]]:
+def _compare_figures(session: Session, comparison: Comparison, totals: Totals) -> _Step:
     return compare_figures(session, comparison, totals.figures), 0, []
 
 
 _COMPARE = {
     Stage.ACCOUNTS: _compare_accounts,
-    Stage.UNSTAGED_LINES: _compare_unstaged,
-    Stage.REPEATED_LINES: _compare_repeated,
+    Stage.UNSTAGED_LINES: _compare_lines,
+    Stage.REPEATED_LINES: _compare_lines,
     Stage.ADDED_DATA: _compare_added,
     Stage.OLD_FIGURES: _compare_figures,
 }

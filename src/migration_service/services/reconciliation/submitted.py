@@ -134,24 +134,20 @@ def count_submitted(session: Session, import_supplier_id: int, *, batch_id: UUID
 def _count_added_lines(session: Session, values: dict[str, Any]) -> Submitted:
     """Return the number of lines of added data by outcome, of a batch or all import batches of a supplier."""
     rows = session.execute(COUNT_ADDED_LINES, values).all()
-    lines = {LineStatus(row.outcome): int(row.lines) for row in rows}
-    settled, refused, skipped = (
-        lines.get(status, 0) for status in (LineStatus.ADDED, LineStatus.FAILED, LineStatus.SKIPPED)
-    )
-    waiting = lines.get(LineStatus.PENDING, 0)
-    acknowledged = {LineStatus(row.outcome): int(row.acknowledged) for row in rows}
-    acknowledged_refused = acknowledged.get(LineStatus.FAILED, 0)
-    acknowledged_waiting = acknowledged.get(LineStatus.PENDING, 0)
+    lines = dict.fromkeys(LineStatus, 0) | {LineStatus(row.outcome): row.lines for row in rows}
+    acknowledged = dict.fromkeys(LineStatus, 0) | {LineStatus(it.outcome): it.acknowledged for it in rows}
+    refused, waiting = LineStatus.FAILED, LineStatus.PENDING
+    open_refused, open_waiting = (lines[it] - acknowledged[it] for it in (refused, waiting))
     return Submitted(
         sent=sum(lines.values()),
-        refused=refused,
-        waiting=waiting,
-        created=settled,
-        skipped=skipped,
-        acknowledged=acknowledged_refused + acknowledged_waiting,
-        open=refused + waiting - acknowledged_refused - acknowledged_waiting,
-        added_lines_refused=refused - acknowledged_refused,
-        added_lines_waiting=waiting - acknowledged_waiting,
+        refused=lines[refused],
+        waiting=lines[waiting],
+        created=lines[LineStatus.ADDED],
+        skipped=lines[LineStatus.SKIPPED],
+        acknowledged=acknowledged[refused] + acknowledged[waiting],
+        open=open_refused + open_waiting,
+        added_lines_refused=open_refused,
+        added_lines_waiting=open_waiting,
     )
 
 
@@ -165,13 +161,13 @@ def count_before_removal(session: Session, batch: Batch) -> None:
         batch.removed_refused, batch.removed_waiting = session.execute(COUNT_BEFORE_REMOVAL, values).one()
 
 
-def list_refused_added_lines(
-    session: Session, import_supplier_id: int, batch_id: UUID, *, code: str | None, limit: int
+def find_refused(
+    session: Session, import_supplier_id: int, *, batch_id: UUID | None, code: str | None, limit: int
 ) -> list[OpenItem]:
-    """Return the refused lines of a batch of added data that are not acknowledged."""
-    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "limit": limit}
-    wanted = {"after_batch": UUID(int=0), "after_line": 0, "only_refused": True, "code": code}
-    return list(map(_unstaged, session.execute(LIST_ADDED_LINES, values | wanted)))
+    """Return refused items that are not acknowledged, optionally of one batch or with one error code."""
+    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "code": code, "limit": limit}
+    listed = LIST_ADDED_LINES if is_of_added_data(session, batch_id) else LIST_REFUSED
+    return list(map(_unstaged, session.execute(listed, values | FIRST_ADDED | {"only_refused": True})))
 
 
 def find_open(
@@ -191,9 +187,8 @@ def find_open(
         yield from map(_staged, _read_pages(sessions, listed, values, {"after": ""}))
         yield from map(_unstaged, _read_pages(sessions, LIST_UNSTAGED, values, FIRST_UNSTAGED))
     if adds_data or batch_id is None:
-        first: dict[str, Any] = {"after_batch": UUID(int=0), "after_line": 0}
         wanted = values | {"only_refused": False, "code": None}
-        yield from map(_unstaged, _read_pages(sessions, LIST_ADDED_LINES, wanted, first))
+        yield from map(_unstaged, _read_pages(sessions, LIST_ADDED_LINES, wanted, FIRST_ADDED))
 
 
 def _read_pages(
@@ -321,19 +316,18 @@ UNSTAGED = f"""
     ORDER BY unnumbered, number_key, batch_key, line_key, batch_id DESC, line_number
 """
 
+#: The rows that acknowledge a line which has no number or adds data.
+OF_LINE = """
+    FROM acknowledgement WHERE acknowledgement.import_supplier_id = :import_supplier_id
+      AND acknowledgement.external_account_number IS NULL
+      AND acknowledgement.batch_id = line.batch_id AND acknowledgement.line_number = line.line_number"""
 # Two conditions instead of one with OR inside, which no index could serve.
-ACKNOWLEDGED = """
+ACKNOWLEDGED = f"""
     (EXISTS (SELECT FROM acknowledgement
              WHERE acknowledgement.import_supplier_id = :import_supplier_id
-               AND acknowledgement.external_account_number = unstaged.external_account_number
+               AND acknowledgement.external_account_number = line.external_account_number
                AND acknowledged_at >= sent_at)
-     OR unnumbered AND EXISTS (
-             SELECT FROM acknowledgement
-             WHERE acknowledgement.import_supplier_id = :import_supplier_id
-               AND acknowledgement.external_account_number IS NULL
-               AND acknowledgement.batch_id = unstaged.batch_id
-               AND acknowledgement.line_number = unstaged.line_number
-               AND acknowledged_at >= sent_at))
+     OR unnumbered AND EXISTS (SELECT {OF_LINE} AND acknowledged_at >= sent_at))
 """
 
 BATCH_ID = bindparam("batch_id", type_=Uuid)
@@ -345,7 +339,7 @@ COUNT_UNSTAGED = text(f"""
            count(*) FILTER (WHERE status = '{LineStatus.PENDING}') AS waiting,
            count(*) FILTER (WHERE status = '{LineStatus.SKIPPED}') AS skipped,
            count(*) FILTER (WHERE status <> '{LineStatus.SKIPPED}' AND {ACKNOWLEDGED}) AS acknowledged
-    FROM unstaged
+    FROM unstaged AS line
 """).bindparams(BATCH_ID)
 
 # Condition: a newer version of the process was refused, and that is not acknowledged.
@@ -358,7 +352,7 @@ _LEFT_OPEN = """
 
 # What is refused and not acknowledged: lines, and newer versions of accounts.
 _REFUSED = f"""
-    SELECT external_account_number, batch_id, line_number, errors, false AS is_staged FROM unstaged
+    SELECT external_account_number, batch_id, line_number, errors, false AS is_staged FROM unstaged AS line
     WHERE status = '{LineStatus.FAILED}' AND NOT {ACKNOWLEDGED}
     UNION ALL
     SELECT external_account_number, refused_batch_id, refused_line_number, refused_errors,
@@ -386,39 +380,33 @@ REFUSED_BY_CODE = text(f"""
 #: skipped instead.
 LIST_REFUSED = text(f"""
     WITH unstaged AS MATERIALIZED ({UNSTAGED})
-    SELECT external_account_number, batch_id, line_number, errors FROM ({_REFUSED}) AS refused
+    SELECT external_account_number, batch_id, line_number, '{LineStatus.FAILED}' AS status, errors,
+           false AS adds_data
+    FROM ({_REFUSED}) AS refused
     WHERE NOT is_staged AND (:code IS NULL OR errors @> jsonb_build_array(jsonb_build_object('code', :code)))
     ORDER BY batch_id, line_number LIMIT :limit
 """).bindparams(BATCH_ID, bindparam("code", type_=Text))
 
-#: Import processes of a supplier by state: all of them, those with a refused newer version, and those where
-#: that is not acknowledged.
-COUNT_PROCESSES = text(f"""
-    SELECT state, count(*) AS n, count(*) FILTER (WHERE refused_at IS NOT NULL) AS older,
-           count(*) FILTER (WHERE refused_at IS NOT NULL AND {_LEFT_OPEN}) AS older_open
-    FROM account_import_process AS process
-    WHERE import_supplier_id = :import_supplier_id GROUP BY state
-""")
 
-#: The same for the account numbers on the lines of a batch.
-COUNT_PROCESSES_OF_BATCH = text(f"""
-    SELECT process.state, count(DISTINCT process.id) AS n,
-           count(DISTINCT process.id) FILTER (WHERE refused_at IS NOT NULL) AS older,
-           count(DISTINCT process.id) FILTER (WHERE refused_at IS NOT NULL AND {_LEFT_OPEN}) AS older_open
+def _count_by_state(processes: str, counted: str = "DISTINCT process.id") -> TextClause:
+    """Return the count of processes by state: all, those with a refused newer version, where that is open."""
+    return text(f"""
+        SELECT process.state, count({counted}), count({counted}) FILTER (WHERE refused_at IS NOT NULL),
+               count({counted}) FILTER (WHERE refused_at IS NOT NULL AND {_LEFT_OPEN})
+        {processes} GROUP BY process.state""")
+
+
+#: The processes of a supplier, those on the lines of a batch, and those of which a newer version waits.
+COUNT_PROCESSES = _count_by_state(
+    "FROM account_import_process AS process WHERE import_supplier_id = :import_supplier_id", "*"
+)
+COUNT_PROCESSES_OF_BATCH = _count_by_state("""
     FROM batch_line AS line
     JOIN account_import_process AS process
       ON process.import_supplier_id = :import_supplier_id
      AND process.external_account_number = line.external_account_number
-    WHERE line.batch_id = :batch_id GROUP BY process.state
-""")
-
-#: The same for the accounts of which a newer version waits.
-COUNT_UNDECIDED = text(f"""
-    SELECT process.state, count(DISTINCT process.id) AS n,
-           count(DISTINCT process.id) FILTER (WHERE refused_at IS NOT NULL) AS older,
-           count(DISTINCT process.id) FILTER (WHERE refused_at IS NOT NULL AND {_LEFT_OPEN}) AS older_open
-    {_UNDECIDED} GROUP BY process.state
-""").bindparams(BATCH_ID)
+    WHERE line.batch_id = :batch_id""")
+COUNT_UNDECIDED = _count_by_state(_UNDECIDED).bindparams(BATCH_ID)
 
 #: Lines of stage and import batches of accounts that are no longer kept, and the lines of all kept batches
 #: that were open when they were removed.
@@ -435,7 +423,7 @@ COUNT_BEFORE_REMOVAL = text(f"""
     WITH unstaged AS MATERIALIZED ({UNSTAGED})
     SELECT count(*) FILTER (WHERE status = '{LineStatus.FAILED}') AS refused,
            count(*) FILTER (WHERE status = '{LineStatus.PENDING}') AS waiting
-    FROM unstaged WHERE batch_id = :removed_id AND NOT {ACKNOWLEDGED}
+    FROM unstaged AS line WHERE batch_id = :removed_id AND NOT {ACKNOWLEDGED}
 """).bindparams(BATCH_ID)
 
 #: One page of unacknowledged items without an import process: accounts first, then lines without a number.
@@ -444,42 +432,34 @@ LIST_UNSTAGED = text(f"""
     WITH unstaged AS MATERIALIZED ({UNSTAGED})
     SELECT external_account_number, batch_id, line_number, status, errors, false AS adds_data,
            unnumbered, number_key, batch_key, line_key
-    FROM unstaged
+    FROM unstaged AS line
     WHERE status <> '{LineStatus.SKIPPED}' AND NOT {ACKNOWLEDGED}
       AND (unnumbered, number_key, batch_key, line_key)
           > (:unnumbered, :number_key, :batch_key, CAST(:line_key AS bigint))
     ORDER BY unnumbered, number_key, batch_key, line_key LIMIT :limit
 """).bindparams(BATCH_ID)
 
-_IS_OPEN = f"""
-    (process.state IN ({_NOT_CREATED})
-     OR (process.state = '{ImportState.IMPORTED}' AND refused_at IS NOT NULL AND {_LEFT_OPEN}))
-"""
-_OPEN_COLUMNS = f"""
-    process.external_account_number, process.external_account_number AS after,
-    process.state IN ({_NOT_CREATED}) AS is_staged, refused_at IS NOT NULL AS is_older,
-    refused_batch_id AS batch_id, refused_line_number AS line_number, refused_errors AS errors
-"""
 
-#: One page of the accounts that are staged but not created, or were created from an older version.
-LIST_STAGED = text(f"""
-    SELECT {_OPEN_COLUMNS}
-    FROM account_import_process AS process
-    WHERE process.import_supplier_id = :import_supplier_id AND process.external_account_number > :after
-      AND {_IS_OPEN} AND NOT {_IS_WAITING}
-    ORDER BY process.external_account_number LIMIT :limit
-""")
+def _list_staged(among: str = "") -> TextClause:
+    return text(f"""
+        SELECT process.external_account_number, process.external_account_number AS after,
+               process.state IN ({_NOT_CREATED}) AS is_staged, refused_at IS NOT NULL AS is_older,
+               refused_batch_id AS batch_id, refused_line_number AS line_number, refused_errors AS errors
+        FROM account_import_process AS process
+        WHERE process.import_supplier_id = :import_supplier_id AND process.external_account_number > :after
+          {among} AND NOT {_IS_WAITING}
+          AND (process.state IN ({_NOT_CREATED})
+               OR (process.state = '{ImportState.IMPORTED}' AND refused_at IS NOT NULL AND {_LEFT_OPEN}))
+        ORDER BY process.external_account_number LIMIT :limit""")
 
-#: The same for the accounts on the lines of a batch.
-LIST_STAGED_OF_BATCH = text(f"""
-    SELECT {_OPEN_COLUMNS}
-    FROM account_import_process AS process
-    WHERE process.import_supplier_id = :import_supplier_id AND process.external_account_number > :after
-      AND process.external_account_number IN (
-          SELECT external_account_number FROM batch_line AS line WHERE line.batch_id = :batch_id)
-      AND {_IS_OPEN} AND NOT {_IS_WAITING}
-    ORDER BY process.external_account_number LIMIT :limit
-""").bindparams(BATCH_ID)
+
+#: One page of the accounts that are staged but not created, or were created from an older version: of a
+#: supplier, and of those on the lines of a batch.
+LIST_STAGED = _list_staged()
+LIST_STAGED_OF_BATCH = _list_staged("""AND process.external_account_number IN (
+    SELECT external_account_number FROM batch_line AS line WHERE line.batch_id = :batch_id)""").bindparams(
+    BATCH_ID
+)
 
 #: Keeps the same items and all others that were not staged for a comparison, with whether they are
 #: acknowledged. Only all together can be told which line is the newest of its account.
@@ -487,17 +467,11 @@ KEEP_UNSTAGED = text(f"""
     WITH unstaged AS MATERIALIZED ({UNSTAGED})
     INSERT INTO compared_line (comparison_id, number, batch_id, line_number, status, is_acknowledged)
     SELECT :comparison_id, row_number() OVER (), batch_id, line_number, status, {ACKNOWLEDGED}
-    FROM unstaged WHERE :batch_id IS NULL OR batch_id = :batch_id
+    FROM unstaged AS line WHERE :batch_id IS NULL OR batch_id = :batch_id
 """).bindparams(BATCH_ID, bindparam("comparison_id", type_=Uuid))
-#: The place before the first of them, with the names of its columns.
+#: The places before the first item of each, with the names of their columns.
 FIRST_UNSTAGED = {"unnumbered": False, "number_key": "", "batch_key": "", "line_key": -1}
-
-_ADDED_LINE_IS_ACKNOWLEDGED = """
-    EXISTS (SELECT FROM acknowledgement
-            WHERE acknowledgement.import_supplier_id = :import_supplier_id
-              AND acknowledgement.external_account_number IS NULL
-              AND acknowledgement.batch_id = line.batch_id
-              AND acknowledgement.line_number = line.line_number)"""
+FIRST_ADDED: dict[str, Any] = {"after_batch": UUID(int=0), "after_line": 0}
 
 # The lines of a batch of added data, or of all import batches of the supplier, by outcome: ADDED, SKIPPED
 # (also if their data was taken back), FAILED, or PENDING for those that nobody has processed. Nobody adds
@@ -505,7 +479,7 @@ _ADDED_LINE_IS_ACKNOWLEDGED = """
 ADDED_LINES = f"""
     SELECT line.*,
            CASE WHEN line.status IN ('{LineStatus.ADDED}', '{LineStatus.ALREADY_ADDED}')
-                THEN CASE WHEN {_ADDED_LINE_IS_ACKNOWLEDGED} THEN '{LineStatus.SKIPPED}'
+                THEN CASE WHEN EXISTS (SELECT {OF_LINE}) THEN '{LineStatus.SKIPPED}'
                      ELSE '{LineStatus.ADDED}' END
                 WHEN line.status = '{LineStatus.SKIPPED}' OR {_IS_MARKED} OR EXISTS (
                     SELECT FROM account_import_process AS process
@@ -515,7 +489,7 @@ ADDED_LINES = f"""
                      OR {_IS_ERASED} THEN '{LineStatus.SKIPPED}'
                 WHEN line.status = '{LineStatus.FAILED}' THEN '{LineStatus.FAILED}'
                 ELSE '{LineStatus.PENDING}' END AS outcome,
-           {_ADDED_LINE_IS_ACKNOWLEDGED} AS is_acknowledged
+           EXISTS (SELECT {OF_LINE}) AS is_acknowledged
     FROM batch JOIN batch_line AS line ON line.batch_id = batch.id
     WHERE batch.import_supplier_id = :import_supplier_id AND batch.kind <> '{BatchKind.ACCOUNTS}'
       AND (batch.id = :batch_id OR (:batch_id IS NULL AND batch.mode = '{BatchMode.IMPORT}'))

@@ -25,6 +25,7 @@ from migration_service.models import (
 from migration_service.services.batches.results.activity import Activity, Waiting, read_activity, read_waiting
 from migration_service.services.batches.results.counts import count_lines
 from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
+from migration_service.services.reporting.import_suppliers import count_states
 from migration_service.states import BatchMode, BatchState, ImportState, Outcome, SupplierStatus
 
 _IS_RUNNING = Batch.state == BatchState.RUNNING
@@ -161,16 +162,8 @@ def count_accounts(session: Session) -> dict[str, Any]:
     seconds if there are millions.
     """
     allow_minutes(session, "40s")
-    grouped = (
-        select(AccountImportProcess.import_supplier_id, AccountImportProcess.state, func.count().label("n"))
-        .group_by(AccountImportProcess.import_supplier_id, AccountImportProcess.state)
-        .subquery()
-    )
-    accounts = session.execute(
-        select(ImportSupplier.code, grouped.c.state, grouped.c.n).join(
-            grouped, grouped.c.import_supplier_id == ImportSupplier.id
-        )
-    )
+    codes = {row.id: row.code for row in session.execute(select(ImportSupplier.id, ImportSupplier.code))}
+    states = count_states(session, codes)
     attempts = session.execute(
         select(Attempt.outcome, func.coalesce(Attempt.error_code, ""), func.count())
         .where(Attempt.outcome.is_not(None))
@@ -185,31 +178,6 @@ def count_accounts(session: Session) -> dict[str, Any]:
     if refused:
         counted[Outcome.FAILED.value, AccountFailedValidationError.code] += int(refused)
     return {
-        "accounts": [list(row) for row in accounts],
+        "accounts": [[codes[pk], *it] for pk, counts in states.items() for it in counts.items() if it[1]],
         "attempts": [[outcome, code, number] for (outcome, code), number in counted.items()],
     }
-
-
-@dataclass(frozen=True, slots=True)
-class StuckAttempt:
-    """An attempt that has been in progress for longer than any request waits."""
-
-    import_supplier: str
-    external_account_number: str
-    tries: int
-    seconds: float
-
-
-def find_stuck_attempts(session: Session, *, seconds: float, limit: int = 5) -> list[StuckAttempt]:
-    """Return the oldest attempts in progress that started more than `seconds` ago."""
-    age = func.extract("epoch", func.now() - Attempt.created_at)
-    process = AccountImportProcess
-    rows = session.execute(
-        select(ImportSupplier.code, process.external_account_number, process.tries, age)
-        .join(Attempt, Attempt.id == process.attempt_id)
-        .join(ImportSupplier, ImportSupplier.id == process.import_supplier_id)
-        .where(process.state == ImportState.IN_PROGRESS, age > seconds)
-        .order_by(Attempt.created_at)
-        .limit(limit)
-    )
-    return [StuckAttempt(code, number, tries, float(old)) for code, number, tries, old in rows]

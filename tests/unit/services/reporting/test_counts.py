@@ -4,7 +4,7 @@ from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
@@ -13,9 +13,7 @@ from migration_service.models import Account, Batch, Customer, CustomerEmail, Im
 from migration_service.services.reporting.counts import (
     InProgress,
     OpenBatches,
-    StuckAttempt,
     count_accounts,
-    find_stuck_attempts,
     list_paused_suppliers,
     read_in_progress,
     read_open_batches,
@@ -188,27 +186,6 @@ def test_accounts_and_attempts_are_counted(
         ["FAILED", "broken", 2],
         ["SUCCEEDED", "", 1],
     ]
-
-
-def test_the_oldest_attempts_that_are_stuck_are_found(session: Session, known: KnownSupplier) -> None:
-    now = session.scalar(select(func.now()))
-    assert now is not None
-    for number, age, tries, state in (
-        ("young", 59, 1, "IN_PROGRESS"),
-        ("old", 61, 2, "IN_PROGRESS"),
-        ("oldest", 90, 3, "IN_PROGRESS"),
-        ("over", 99, 1, "PENDING"),
-    ):
-        process = make_process(session, known, number, state=state, tries=tries)
-        make_attempt(session, known, process, created_at=now - timedelta(seconds=age))
-    oldest, old = StuckAttempt("MINE", "oldest", 3, 90.0), StuckAttempt("MINE", "old", 2, 61.0)
-    assert find_stuck_attempts(session, seconds=60) == [oldest, old]
-    assert find_stuck_attempts(session, seconds=61) == [oldest]
-    assert find_stuck_attempts(session, seconds=60, limit=1) == [oldest]
-    for more in range(4):
-        process = make_process(session, known, str(more), state="IN_PROGRESS")
-        make_attempt(session, known, process, created_at=now - timedelta(seconds=70))
-    assert len(find_stuck_attempts(session, seconds=60)) == 5
 
 
 #: Its days begin thirteen hours before those of UTC.

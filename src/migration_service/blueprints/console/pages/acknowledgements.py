@@ -18,11 +18,10 @@ from migration_service.services.reconciliation.acknowledgements import (
     AcknowledgementOrder,
     acknowledge,
     count_acknowledgements,
-    find_refused,
     list_acknowledgements,
 )
 from migration_service.services.reconciliation.comparisons import get_batch_to_reconcile
-from migration_service.services.reconciliation.submitted import OpenItem
+from migration_service.services.reconciliation.submitted import OpenItem, find_refused
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import OpenReason
 
