@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from uuid import UUID
@@ -20,9 +21,11 @@ from migration_service.doctor.work_checks import (
     check_messages,
     check_slots,
     check_statements,
+    check_stuck_attempts,
     check_suppliers,
 )
-from migration_service.models import AlertEmail, Batch, BatchChunk, ImportSupplier, ServiceLimit
+from migration_service.models import AlertEmail, Attempt, Batch, BatchChunk, ImportSupplier, ServiceLimit
+from migration_service.services.processing.execution import perform_attempt
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
 from migration_service_local.servers.postgres import DATABASE
@@ -55,6 +58,23 @@ def test_a_paused_supplier_is_reported_with_its_waiting_batches(
     with supplier.Session.begin() as session:
         session.execute(paused.values(status=SupplierStatus.ONGOING))
     assert not [it for it in check_suppliers(parts) if supplier.code in it.seen]
+
+
+def test_an_attempt_that_should_have_been_given_up_is_reported(
+    parts: ServiceParts, supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    (account,) = supplier.accounts(1)
+    number = account["external_account_number"]
+    assert supplier.stage(account).status_code == 201
+    assert supplier.process(number).status_code == 202
+    attempt_id = supplier.current_attempt(number)
+    attempt = update(Attempt).where(Attempt.id == attempt_id)
+    for age, seen in ((timedelta(days=9999), 1), (timedelta(0), 0)):
+        with supplier.Session.begin() as session:
+            session.execute(attempt.values(created_at=func.now() - age))
+        found = [it for it in check_stuck_attempts(parts) if it.seen.startswith(f"{supplier.code} {number} ")]
+        assert [it.verdict for it in found] == ["wrong"] * seen
+    assert perform_attempt(worker_resources.Session, attempt_id)
 
 
 def test_a_batch_that_is_stalled_or_whose_workers_starve_is_reported(
