@@ -138,7 +138,12 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
         *(f"{plan}1/{act}/" for act in ("start", "pause", "resume", "reconcile", "approve", "stop")),
         *(f"{batch}{act}/" for act in ("pause", "resume", "cancel", "undo", "repeat/import")),
         *(f"{supplier}go-live/", f"{supplier}time-zone/", f"{batch}control-totals/"),
-        *(f"{supplier}acknowledgements/", f"{supplier}acknowledgements/new/?batch={batch.split('/')[2]}"),
+        *(
+            f"{supplier}certificates/",
+            f"{supplier}certificates/new/",
+            f"{supplier}acknowledgements/",
+            f"{supplier}acknowledgements/new/?batch={batch.split('/')[2]}",
+        ),
         *(f"{supplier}emails/", "/suppliers/new/", f"{account}skip/", f"{account}unskip/"),
         *(undo.removeprefix("/console"), f"{undo.removeprefix('/console')}cancel/"),
         *(f"{later}compare/{batch.split('/')[2]}/", vendor.removeprefix("/console")),

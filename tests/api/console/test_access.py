@@ -11,9 +11,11 @@ from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.routing import Rule
 
 from migration_service.blueprints.console.views import VIEWS, Need
+from migration_service.config import Settings
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.operators import OperatorRole
+from migration_service.services.certificates.making import certify_piece, start_certificate
 from migration_service.services.setup.vendors import create_payment_vendor
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import start_undo
@@ -29,6 +31,7 @@ _NOTHING = dict.fromkeys(("code", "number", "prefix", "name", "filename"), "none
     "batch_id": str(UUID(int=0)),
     "before": str(UUID(int=0)),
     "undo_id": str(UUID(int=0)),
+    "certificate_id": str(UUID(int=0)),
     "plan_id": str(UUID(int=0)),
     "line_number": "1",
     "vendor_id": "1",
@@ -40,7 +43,7 @@ _NOTHING = dict.fromkeys(("code", "number", "prefix", "name", "filename"), "none
 
 
 @pytest.fixture
-def values(batches: BatchClient, broken_batch: str) -> dict[str, str]:
+def values(batches: BatchClient, broken_batch: str, settings: Settings) -> dict[str, str]:
     """What the paths of an existing supplier, batch, account, undo, plan, vendor and webhook are made of."""
     with batches.supplier.Session.begin() as session:
         supplier = batches.supplier.known()
@@ -54,6 +57,11 @@ def values(batches: BatchClient, broken_batch: str) -> dict[str, str]:
             organisation_name=batches.supplier.organisation,
         ).id
         delivery = make_delivery(session, supplier.organisation_id, supplier.code)
+    batches.supplier.reconcile()
+    with batches.supplier.Session.begin() as session:
+        key = settings.certificate_key
+        certificate_id = start_certificate(session, supplier, None, key=key, by="Grace").id
+        certify_piece(session, certificate_id, key)
     assert batches.supplier.stage(batches.supplier.accounts(7)[6]).status_code == 201
     plan = WaveClient(batches).plan({"rest": True})
     return {
@@ -66,6 +74,7 @@ def values(batches: BatchClient, broken_batch: str) -> dict[str, str]:
         "mode": "import",
         "before": broken_batch,
         "undo_id": str(undo_id),
+        "certificate_id": str(certificate_id),
         "plan_id": plan["plan_id"],
         "vendor_id": str(vendor_id),
         "webhook_id": str(delivery.endpoint_id),
@@ -196,7 +205,7 @@ def test_an_operator_who_is_bound_to_another_organisation_sees_nothing_of_this_o
 ) -> None:
     other = SupplierClient.create(app, sessions)
     client = log_in(OperatorRole.ADMINISTER, other.organisation)
-    named = {"code", "batch_id", "prefix", "undo_id", "plan_id", "webhook_id"}
+    named = {"code", "batch_id", "prefix", "undo_id", "certificate_id", "plan_id", "webhook_id"}
     token = client.tokens("/work/")["csrf_token"]
     for need, method, path in _views(console_app, values):
         if need.role is None or need.whole_service or path in ("/logout/", "/password/"):

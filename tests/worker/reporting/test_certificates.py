@@ -155,6 +155,9 @@ def test_a_batch_is_certified_without_the_accounts_of_others(
     (file,) = parse_json(_file(supplier, made).splitlines()[3])["files"]
     assert (file["file"]["batch_id"], file["results"]) == (batch_id, {"IMPORTED": 2})
     assert (made["batch_id"], made["accounts"], made["clean"]) == (batch_id, 2, True)
+    another = _make(supplier, batch=batch_id)
+    listed = [[it["certificate_id"] for it in page] for page in supplier.pages(f"{_AT}?limit=1")]
+    assert listed == [[another["certificate_id"]], [made["certificate_id"]]]
     assert _verify(tmp_path, _file(supplier, made)).exit_code == 0
     missing = supplier.get(
         f"{_AT}{made['certificate_id']}/accounts/{accounts[2]['external_account_number']}/"

@@ -1,7 +1,8 @@
 """Reading certificates: lists, the file, and the proof of one account."""
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 import msgspec
@@ -23,6 +24,21 @@ from migration_service.services.setup.suppliers import get_owned, which_are_owne
 _PAGE = 1_000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateReport:
+    """A certificate, and how far it is. The names are those of the interface."""
+
+    certificate_id: UUID
+    import_supplier: str
+    batch_id: UUID | None
+    requested_by: str
+    created_at: datetime
+    finished_at: datetime | None
+    accounts: int
+    clean: bool | None
+    public_key: str | None
+
+
 def get_certificate(session: Session, certificate_id: str, *, organisation_id: int | None) -> Certificate:
     """Return the organisation's certificate. Raise CertificateNotFoundError."""
     return get_owned(session, Certificate, certificate_id, CertificateNotFoundError, organisation_id)
@@ -35,7 +51,7 @@ def list_certificates(
     import_supplier: str | None = None,
     before: UUID | None = None,
     limit: int,
-) -> list[dict[str, Any]]:
+) -> list[CertificateReport]:
     """Return what is known of the certificates older than `before`, newest first."""
     statement = select(Certificate).join(ImportSupplier, ImportSupplier.id == Certificate.import_supplier_id)
     statement = statement.where(*which_are_owned(Certificate, organisation_id, import_supplier))
@@ -45,20 +61,20 @@ def list_certificates(
     return [describe_certificate(session, it) for it in found]
 
 
-def describe_certificate(session: Session, certificate: Certificate) -> dict[str, Any]:
-    """Return what is known of a certificate, with the names of the interface."""
+def describe_certificate(session: Session, certificate: Certificate) -> CertificateReport:
+    """Return what is known of a certificate."""
     lines = (certificate.beginning or "").splitlines()
-    return {
-        "certificate_id": certificate.id,
-        "import_supplier": session.get_one(ImportSupplier, certificate.import_supplier_id).code,
-        "batch_id": certificate.batch_id,
-        "requested_by": certificate.requested_by,
-        "created_at": certificate.created_at,
-        "finished_at": certificate.finished_at,
-        "accounts": certificate.accounts,
-        "clean": msgspec.json.decode(lines[2])["clean"] if lines else None,
-        "public_key": msgspec.json.decode(lines[1])["public_key"] if lines else None,
-    }
+    return CertificateReport(
+        certificate_id=certificate.id,
+        import_supplier=session.get_one(ImportSupplier, certificate.import_supplier_id).code,
+        batch_id=certificate.batch_id,
+        requested_by=certificate.requested_by,
+        created_at=certificate.created_at,
+        finished_at=certificate.finished_at,
+        accounts=certificate.accounts,
+        clean=msgspec.json.decode(lines[2])["clean"] if lines else None,
+        public_key=msgspec.json.decode(lines[1])["public_key"] if lines else None,
+    )
 
 
 def require_finished(certificate: Certificate) -> bytes:

@@ -1,0 +1,89 @@
+"""Certificates of a supplier, each as a page that can be printed, and as the file that anybody can verify."""
+
+from uuid import UUID
+
+import msgspec
+from flask import Blueprint, Response, render_template, url_for
+from sqlalchemy.orm import Session
+from werkzeug.wrappers import Response as AnyResponse
+
+from migration_service import errors
+from migration_service.blueprints.console.access import current_operator, sees, supplier_of
+from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
+from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.pages.downloads import send_file
+from migration_service.blueprints.requests.paging import Listing
+from migration_service.blueprints.requests.resources import resources
+from migration_service.models import Certificate
+from migration_service.services.certificates import reading
+from migration_service.services.certificates.making import start_certificate
+from migration_service.tasks import jobs
+
+blueprint = Blueprint("certificates", __name__)
+
+
+@blueprint.get("/suppliers/<code>/certificates/")
+def show_all(code: str) -> str:
+    """List the certificates of a supplier, newest first."""
+    listing = Listing.shown(UUID)
+    with resources().Session.begin() as session:
+        supplier = supplier_of(session, code)
+        found = reading.list_certificates(
+            session,
+            organisation_id=supplier.organisation_id,
+            import_supplier=code,
+            before=listing.after,
+            limit=listing.wanted,
+        )
+    return render_template(
+        "certificates.html", supplier=supplier, found=listing.cut(found, "certificate_id"), listing=listing
+    )
+
+
+@blueprint.route("/suppliers/<code>/certificates/new/", methods=["GET", "POST"])
+def start(code: str) -> AnyResponse:
+    """Start a certificate of the whole book."""
+    back = url_for("certificates.show_all", code=code)
+
+    def preview(session: Session) -> Preview:
+        supplier_of(session, code)
+        sentence = _("Workers hash every created account and sign what the kept comparison found.")
+        return Preview(title=_("Certificate"), sentence=sentence, button=_("Make a certificate"), back=back)
+
+    def perform(session: Session) -> Done:
+        key, name = resources().settings.certificate_key, current_operator().name
+        start_certificate(session, supplier_of(session, code), None, key=key, by=name)
+        return Done(_("The certificate is being made."), back)
+
+    response = act(ActionForm(), preview, perform)
+    if response.status_code == 303:
+        jobs.dispatch(resources().celery, resources().Session, jobs.CERTIFICATES)
+    return response
+
+
+@blueprint.get("/certificates/<uuid:certificate_id>/")
+def show(certificate_id: UUID) -> str:
+    """Show what a certificate says, as a page to print."""
+    with resources().Session.begin() as session:
+        certificate = _certificate_of(session, certificate_id)
+        lines = [msgspec.json.decode(it) for it in reading.require_finished(certificate).splitlines()]
+    parts = {it["part"]: it for it in lines}
+    return render_template("certificate.html", parts=parts, head=lines[0], signature=lines[1])
+
+
+@blueprint.get("/certificates/<uuid:certificate_id>/certificate.ndjson")
+def download(certificate_id: UUID) -> Response:
+    """Send the file, which anybody can verify."""
+    with resources().Session.begin() as session:
+        certificate = _certificate_of(session, certificate_id)
+        reading.require_finished(certificate)
+    pieces = reading.stream_certificate(resources().Session, certificate)
+    return send_file(pieces, f"certificate-{certificate_id}.ndjson", "application/x-ndjson")
+
+
+def _certificate_of(session: Session, certificate_id: UUID) -> Certificate:
+    """Return a certificate. Raise CertificateNotFoundError if the operator may not see it."""
+    certificate = reading.get_certificate(session, str(certificate_id), organisation_id=None)
+    if not sees(certificate.organisation_id):
+        raise errors.CertificateNotFoundError(found=str(certificate_id))
+    return certificate
