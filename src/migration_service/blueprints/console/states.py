@@ -53,6 +53,7 @@ WORDS: Mapping[str, str] = {
     "VALID": mark("valid"),
     "WAITING": mark("waits"),
     "WENT": mark("gone"),
+    "HELD": mark("held"),
     "WITHDRAWN": mark("withdrawn"),
     "WOULD_ADD": mark("would be added"),
     "WOULD_IMPORT": mark("would be imported"),
