@@ -7,6 +7,7 @@ e-mail was lost.
 
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -296,8 +297,8 @@ def _exchange_certificate(drill: _Drill, load: Load) -> None:
 
 def _main_process_of_nginx(secrets_folder: Path) -> psutil.Process:
     for process in psutil.Process().children(recursive=True):
-        command = process.cmdline()
-        if "-c" in command and str(secrets_folder) in Path(command[command.index("-c") + 1]).read_text():
+        found = re.search(r"^nginx: master .* -c (\S+)", " ".join(process.cmdline()))
+        if found and str(secrets_folder) in Path(found[1]).read_text():
             return process
     raise AssertionError("nginx does not run")
 
@@ -330,7 +331,7 @@ def _run(only: str) -> bool:
         drill = _Drill(stack, servers, folder)
         with Load(drill.hosts, suppliers=4) as load:
             for exchange, may_fail in _EXCHANGES:
-                if only not in exchange.__name__:
+                if not re.search(only, exchange.__name__):
                     continue
                 before, began = Counter(load.journal.statuses), time.monotonic()
                 exchange(drill, load)
@@ -359,7 +360,7 @@ def _run(only: str) -> bool:
 
 
 @click.command()
-@click.option("--only", default="", metavar="NAME", help="Only those with this in their name.")
+@click.option("--only", default="", metavar="PATTERN", help="Only those whose names have this.")
 def main(only: str) -> None:
     """Exchange every secret under load."""
     sys.exit(0 if _run(only) else 1)

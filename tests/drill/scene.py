@@ -85,10 +85,11 @@ def obtain_token(address: Address) -> str:
             json={"query": _LOG_IN, "variables": {"key": address.api_key}},
             timeout=60,
         )
-    if response.status_code != 200 or not response.json().get("data"):
+    given = response.json().get("data") if response.status_code == 200 else None
+    if not (given and given["obtainServiceToken"]):
         said = f"no token: {response.status_code} {response.text[:300]}"
         raise requests.RequestException(said, response=response)
-    return str(response.json()["data"]["obtainServiceToken"]["token"])
+    return str(given["obtainServiceToken"]["token"])
 
 
 class Service:
