@@ -82,7 +82,7 @@ def test_the_forms_of_a_wave(administrator: ConsoleClient, waves: WaveClient) ->
     assert messages == [("batches.run_chunk", (begun["waves"][0]["batch_id"], 1))]
     waits = "1 remaining account waits until the wave is resumed by hand, whatever its window."
     act("pause", waits, "The wave is paused.")
-    goes_on = "The import of 1 remaining account continues: now, or in the next window."
+    goes_on = "The import of 1 remaining account continues now."
     act("resume", goes_on, "The wave is resumed.")
     waves.run()
     act("reconcile", "1 account is compared with what was staged.", "The wave is being reconciled.")

@@ -10,7 +10,7 @@ from migration_service.services.waves.sweep import advance_plans
 from support.audit import audited
 from support.console_client import ConsoleClient, text_of
 from support.undo_client import UndoClient
-from support.wave_client import NIGHT, WaveClient
+from support.wave_client import DAY, EVENING, NIGHT, WaveClient
 
 _SEEN = re.compile(r'name="seen" value="([0-9a-f]{64})"')
 
@@ -238,10 +238,35 @@ def test_a_window_is_shown_with_its_zone_and_the_next_time_it_opens(
     assert f"/console{plan}1/" in windows
     assert "1 plan is not finished, 0 wait for somebody." in listed
     administrator.client.set_cookie("console_zone", "Europe/Lisbon", path="/console")
-    answer = administrator.send(f"{plan}1/start/")
-    assert answer.status_code == 400
-    assert "wave_window_closed" in answer.text
-    assert "It opens at 7 Mar 2026 21:00 Europe/Lisbon." in text_of(answer.text)
+    shown = administrator.form(f"{plan}1/start/")
+    said = "The window of the wave is closed. The wave starts by itself when it opens."
+    assert (shown.sentence, shown.button) == (said, None)
+    assert shown.facts["The window opens"] == "7 Mar 2026 21:00 Europe/Lisbon"
+
+
+def test_a_paused_wave_is_named_as_such_and_says_when_it_goes_on(
+    administrator: ConsoleClient, waves: WaveClient
+) -> None:
+    waves.stage(2)
+    plan = waves.plan({"size": 1, "window": NIGHT}, {"rest": True})
+    path = f"/waves/{plan['plan_id']}/1/"
+    with waves.clock():
+        waves.now = EVENING
+        waves.sweep()
+        assert waves.act(plan, 1, "pause").status_code == 200
+        page = administrator.see("/")
+        name = f"Wave 1 of {waves.supplier.code} is paused until it is resumed, with 1 account left."
+        assert f'<a href="/console{path}">{name}</a>' in page
+        assert "is PAUSED" not in page
+        assert "1 plan is not finished, 1 waits for somebody." in administrator.see("/waves/")
+        resumes = "The import of 1 remaining account continues"
+        assert administrator.form(f"{path}resume/").sentence == f"{resumes} now."
+        waves.now = EVENING + DAY / 2
+        shown = administrator.form(f"{path}resume/")
+        assert shown.sentence == f"{resumes} when the window of the wave opens."
+        assert shown.facts["The window opens"].startswith("3 Mar 2026")
+        administrator.act(f"{path}resume/")
+        assert name not in administrator.see("/")
 
 
 def test_an_undo_of_a_wave_is_shown_where_it_holds_the_plan(

@@ -24,8 +24,8 @@ class Act(Generic[_Shown]):
     #: The name of the view.
     name: str
     title: str
-    #: What will be done: a sentence, or its forms for one thing and for several.
-    sentence: str | tuple[str, str]
+    #: What will be done: a sentence, its forms for one thing and for several, or what returns one of both.
+    sentence: str | tuple[str, str] | Callable[[_Shown], str | tuple[str, str]]
     button: str | tuple[str, str]
     done: str
     #: Does it. It gets the arguments of the view by name.
@@ -34,6 +34,8 @@ class Act(Generic[_Shown]):
     number: Callable[[_Shown], int] = lambda _shown: 0
     facts: Callable[[_Shown], Facts] = lambda _shown: ()
     is_dangerous: bool = False
+    #: Whether it cannot be done now, as the sentence says, so that there is no button.
+    is_empty: Callable[[_Shown], bool] = lambda _shown: False
 
 
 def add_acts(
@@ -58,12 +60,14 @@ def add_acts(
             def preview(session: Session) -> Preview:
                 shown = show(session, **names)
                 known, number = {**names, **values(shown)}, it.number(shown)
+                sentence = it.sentence(shown) if callable(it.sentence) else it.sentence
                 return Preview(
                     title=gettext(it.title, **known),
-                    sentence=_write(it.sentence, number, known),
+                    sentence=_write(sentence, number, known),
                     button=_write(it.button, number, known),
                     back=back(**names),
                     is_dangerous=it.is_dangerous,
+                    is_empty=it.is_empty(shown),
                     facts=it.facts(shown),
                 )
 

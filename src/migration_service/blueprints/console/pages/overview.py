@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from uuid import UUID
 
 from flask import Blueprint, Response, url_for
 from redis import RedisError
@@ -10,7 +11,7 @@ from migration_service.blueprints.console.access import visible
 from migration_service.blueprints.console.counting import count_accounts_by_state
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import ngettext
-from migration_service.blueprints.console.pages.waves import find_current
+from migration_service.blueprints.console.pages.waves import find_current, is_held
 from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.requests.resources import resources
 from migration_service.services.batches.control import BatchReport, get_batch, report_batch
@@ -60,7 +61,7 @@ def show() -> Response:
     concerns = [
         *_about_parts(limit),
         *_about_waves(plans),
-        *_about_batches(running),
+        *_about_batches(running, {wave.batch_id for plan in plans for wave in plan.waves}),
         *_about_suppliers(paused),
     ]
     return page(
@@ -89,7 +90,7 @@ def _about_parts(limit: int | None) -> Iterator[Concern]:
         yield Concern(sentence, url_for("work.show"))
 
 
-def _about_batches(running: list[BatchReport]) -> Iterator[Concern]:
+def _about_batches(running: list[BatchReport], of_waves: set[UUID]) -> Iterator[Concern]:
     for batch in running:
         name = batch.name or batch.file_name or str(batch.batch_id)[-12:]
         location = url_for("batches.show", batch_id=batch.batch_id)
@@ -103,7 +104,7 @@ def _about_batches(running: list[BatchReport]) -> Iterator[Concern]:
             if batch.condition is BatchCondition.STARVING:
                 sentence = _("Batch %(name)s is slow: the machine is busy with other work.", name=name)
             yield Concern(sentence, location, True)
-        elif batch.state in (BatchState.PAUSED, BatchState.STOPPED):
+        elif batch.state in (BatchState.PAUSED, BatchState.STOPPED) and batch.batch_id not in of_waves:
             left = count_open(batch.counts)
             if batch.reason == ERROR_THRESHOLD_REACHED:
                 sentence = ngettext(
@@ -139,8 +140,22 @@ def _about_waves(plans: list[PlanReport]) -> Iterator[Concern]:
             sentence = _("Wave %(number)s of %(code)s is reconciled, and waits for your decision.", **values)
         elif wave.waits_for == WaveWait.PERSON:
             sentence = _("Wave %(number)s of %(code)s waits for somebody to start it.", **values)
+        elif is_held(wave) and wave.reason == ERROR_THRESHOLD_REACHED:
+            sentence = ngettext(
+                "Wave %(number)s of %(code)s was paused for too many errors, with %(num)s account left.",
+                "Wave %(number)s of %(code)s was paused for too many errors, with %(num)s accounts left.",
+                count_open(wave.counts),
+                **values,
+            )
+        elif is_held(wave):
+            sentence = ngettext(
+                "Wave %(number)s of %(code)s is paused until it is resumed, with %(num)s account left.",
+                "Wave %(number)s of %(code)s is paused until it is resumed, with %(num)s accounts left.",
+                count_open(wave.counts),
+                **values,
+            )
         else:
-            continue  # a batch that is paused is named below
+            continue
         yield Concern(sentence, url_for("waves.show", plan_id=plan.plan_id, number=wave.number))
 
 

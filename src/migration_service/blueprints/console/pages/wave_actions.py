@@ -1,6 +1,7 @@
 """Forms to act on a wave. Each one first shows how many accounts it affects, or what it changes."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -245,54 +246,88 @@ def _page_of(plan_id: UUID, number: int) -> str:
     return url_for("waves.show", plan_id=plan_id, number=number)
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A wave as its forms show it, and whether its window is closed now."""
+
+    wave: WaveReport
+    is_closed: bool
+
+
+def _see(session: Session, plan_id: UUID, number: int) -> _Seen:
+    wave = _pick(report_plan(session, plan_of(session, plan_id)), number)
+    is_open = wave.opens_at is not None and wave.opens_at <= clock.read_clock(session)
+    return _Seen(wave, is_closed=wave.window is not None and not is_open)
+
+
+def _say_start(seen: _Seen) -> str | tuple[str, str]:
+    if not seen.is_closed:
+        return mark_plural("The import of %(num)s account starts.", "The import of %(num)s accounts starts.")
+    if seen.wave.opens_at is None:
+        return mark("The window of the wave does not open any more, so it cannot start.")
+    return mark("The window of the wave is closed. The wave starts by itself when it opens.")
+
+
+def _say_resume(seen: _Seen) -> tuple[str, str]:
+    if seen.is_closed:
+        return mark_plural(
+            "The import of %(num)s remaining account continues when the window of the wave opens.",
+            "The import of %(num)s remaining accounts continues when the window of the wave opens.",
+        )
+    return mark_plural(
+        "The import of %(num)s remaining account continues now.",
+        "The import of %(num)s remaining accounts continues now.",
+    )
+
+
+def _opening(seen: _Seen) -> Facts:
+    return ((_("The window opens"), zoned(seen.wave.opens_at)),) if seen.is_closed else ()
+
+
 _ACTS = [
-    Act[WaveReport](
+    Act[_Seen](
         name="start",
         title=mark("Start wave %(number)s"),
-        sentence=mark_plural(
-            "The import of %(num)s account starts.", "The import of %(num)s accounts starts."
-        ),
-        number=lambda wave: wave.lines,
+        sentence=_say_start,
+        number=lambda seen: seen.wave.lines,
         button=mark_plural("Import %(num)s account", "Import %(num)s accounts"),
-        facts=lambda wave: ((_("Paused after"), _describe_brake(wave)),),
+        facts=lambda seen: (*_opening(seen), (_("Paused after"), _describe_brake(seen.wave))),
+        is_empty=lambda seen: seen.is_closed,
         done=mark("The wave has started."),
         do=lambda session, **names: acts.start_wave(session, *_lock(session, **names)),
     ),
-    Act[WaveReport](
+    Act[_Seen](
         name="pause",
         title=mark("Pause wave %(number)s"),
         sentence=mark_plural(
             "%(num)s remaining account waits until the wave is resumed by hand, whatever its window.",
             "%(num)s remaining accounts wait until the wave is resumed by hand, whatever its window.",
         ),
-        number=lambda wave: count_open(wave.counts),
+        number=lambda seen: count_open(seen.wave.counts),
         button=mark("Pause"),
         done=mark("The wave is paused."),
         do=lambda session, **names: acts.pause_wave(session, *_lock(session, **names)),
     ),
-    Act[WaveReport](
+    Act[_Seen](
         name="resume",
         title=mark("Resume wave %(number)s"),
-        sentence=mark_plural(
-            "The import of %(num)s remaining account continues: now, or in the next window.",
-            "The import of %(num)s remaining accounts continues: now, or in the next window.",
-        ),
-        number=lambda wave: count_open(wave.counts),
+        sentence=_say_resume,
+        number=lambda seen: count_open(seen.wave.counts),
         button=mark("Resume"),
-        facts=lambda wave: ((_("Failed so far"), wave.counts[LineStatus.FAILED]),),
+        facts=lambda seen: (*_opening(seen), (_("Failed so far"), seen.wave.counts[LineStatus.FAILED])),
         done=mark("The wave is resumed."),
         do=lambda session, **names: acts.resume_wave(session, *_lock(session, **names)),
     ),
-    Act[WaveReport](
+    Act[_Seen](
         name="reconcile",
         title=mark("Reconcile wave %(number)s again"),
         sentence=mark_plural(
             "%(num)s account is compared with what was staged.",
             "%(num)s accounts are compared with what was staged.",
         ),
-        number=lambda wave: wave.lines,
+        number=lambda seen: seen.wave.lines,
         button=mark("Reconcile again"),
-        facts=_found,
+        facts=lambda seen: _found(seen.wave),
         done=mark("The wave is being reconciled."),
         do=lambda session, **names: acts.reconcile_wave(session, *_lock(session, **names)),
     ),
@@ -301,7 +336,7 @@ add_acts(
     blueprint,
     "/{}/",
     _ACTS,
-    show=lambda session, plan_id, number: _pick(report_plan(session, plan_of(session, plan_id)), number),
+    show=_see,
     back=_page_of,
     feeds=True,
 )

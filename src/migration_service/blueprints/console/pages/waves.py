@@ -13,6 +13,7 @@ from migration_service.errors import WaveNotFoundError
 from migration_service.models import Batch
 from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.batches.results.counts import list_work
+from migration_service.services.batches.states import WINDOW_CLOSED
 from migration_service.services.setup.suppliers import list_import_suppliers
 from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
@@ -89,9 +90,16 @@ def _list_openings(plans: list[PlanReport]) -> list[tuple[datetime, PlanReport, 
     return sorted(found, key=lambda it: it[0])
 
 
+def is_held(wave: WaveReport) -> bool:
+    """Return whether a wave is paused until a person resumes it."""
+    return wave.state == WaveState.PAUSED and wave.reason != WINDOW_CLOSED
+
+
 def _needs_somebody(plan: PlanReport) -> bool:
     wave = find_current(plan) if plan.finished_at is None else None
-    return wave is not None and (wave.state in _DECIDED or wave.waits_for == WaveWait.PERSON)
+    if wave is None:
+        return False
+    return wave.state in _DECIDED or wave.waits_for == WaveWait.PERSON or is_held(wave)
 
 
 def _report(plan_id: UUID) -> PlanReport:
