@@ -8,7 +8,7 @@ from marshmallow import ValidationError, fields
 from migration_payloads.files.totals import is_code
 from migration_payloads.schemas.base import AnswerSchema, Fields, find_unknown_fields, load
 from migration_payloads.schemas.coded import Coded, Messages
-from migration_payloads.schemas.fields import Number, Object, WholeNumber
+from migration_payloads.schemas.fields import Identifier, Number, Object, WholeNumber
 from migration_payloads.schemas.messages import Message
 from migration_payloads.schemas.vocabulary import TransactionType
 from migration_service.errors import ErrorItem, RequestFailedValidationError
@@ -76,7 +76,6 @@ class AmountsByCode(Coded, fields.Dict):
 
     default_error_messages: Messages = {
         "invalid": Message("This is {kind}, not an object.", "not_a_dict"),
-        "code": Message("{found} is no ledger code that a file can have.", "invalid"),
         "too_many": Message(f"This has more than {MAX_CODES} codes.", "too_many_items"),
     }
     described: ClassVar[dict[str, Any]] = {
@@ -84,6 +83,7 @@ class AmountsByCode(Coded, fields.Dict):
         "additionalProperties": {"type": ["number", "string"]},
         "maxProperties": MAX_CODES,
     }
+    amount: ClassVar[Number] = Number()
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -94,14 +94,29 @@ class AmountsByCode(Coded, fields.Dict):
         errors: dict[str, Any] = {}
         for code, amount in value.items():
             try:
-                if not is_code(code):
-                    raise self.make_error("code", input=code)
-                amounts[code] = Total().deserialize(amount)
+                amounts[self._read_code(code)] = self.amount.deserialize(amount)
             except ValidationError as error:
                 errors[code[:128]] = error.messages
         if errors:
             raise ValidationError(errors, valid_data=amounts)
         return amounts
+
+    def _read_code(self, code: Any) -> str:
+        return str(Identifier(required=True).deserialize(code))
+
+
+class TotalsByCode(AmountsByCode):
+    """A sum for each code of a ledger that a file has, also one that is refused."""
+
+    default_error_messages: Messages = {
+        "code": Message("{found} is no ledger code that a file can have.", "invalid")
+    }
+    amount: ClassVar[Number] = Total()
+
+    def _read_code(self, code: Any) -> str:
+        if not is_code(code):
+            raise self.make_error("code", input=code)
+        return str(code)
 
 
 class TransactionTotalSchema(Fields):
@@ -130,7 +145,7 @@ class ControlTotalsSchema(Fields):
     """A supplier's totals for a file. Totals that are left out are not compared."""
 
     accounts = Count("The number of accounts: one for each line that is not blank.", 20_000)
-    ledger_balances = AmountsByCode(
+    ledger_balances = TotalsByCode(
         "The sum of the ledger balances by ledger code. Absent codes count as zero.",
         EXAMPLE["ledger_balances"],
         unit="in euros; positive if customers have credit",
@@ -172,7 +187,7 @@ def read_control_totals(value: Any) -> dict[str, Any]:
 class ControlTotalAnswerSchema(AnswerSchema):
     """One total: the supplier's and the file's."""
 
-    measure = answers.String("The measure.", "balance of ENERGY_LEDGER")
+    measure = answers.String("The measure: a count, or an amount in euros.", "balance of ENERGY_LEDGER")
     given = answers.Float(
         "The supplier's control total. Null if there is none.", -1204388.55, allow_none=True
     )

@@ -32,7 +32,9 @@ class OldFiguresLineSchema(CommandFields):
         unit="in euros; positive if the customer has credit",
     )
     last_billed_to_date = Day("The last day that was billed, of any meter point.", "2026-01-31")
-    monthly_advance_amount = Number("The advance for a month, of all meter points.", "182.00")
+    monthly_advance_amount = Number(
+        "The advance for a month, of all meter points.", "182.00", unit="in euros, tax included"
+    )
     meter_points = Count("The number of meter points.", 2)
     open_transactions = Count("The number of transactions since the last settlement.", 3)
     last_reading_date = Day("The end of the newest billed period with readings.", "2026-01-31")
@@ -139,7 +141,11 @@ class FigureDifferenceAnswerSchema(AnswerSchema):
     external_account_number = answers.String(_NUMBER, "10000001")
     figure = answers.String("The figure.", Figure.LEDGER_BALANCES, words=Figure)
     ledger_code = answers.String("The ledger of a balance, or null.", "ENERGY_LEDGER", allow_none=True)
-    old = answers.String("What the old system says. Null if it has none.", "-120.45", allow_none=True)
-    created = answers.String("What the account has. Null if it has none.", "-120.44", allow_none=True)
+    old = answers.String(
+        "What the old system says, amounts in euros. Null if it has none.", "-120.45", allow_none=True
+    )
+    created = answers.String(
+        "What the account has, amounts in euros. Null if it has none.", "-120.44", allow_none=True
+    )
     bucket = answers.String("How large it is.", FigureBucket.WITHIN_CENT, words=FigureBucket)
     is_tolerated = answers.Boolean("Whether it is within the tolerance of the file.", True)

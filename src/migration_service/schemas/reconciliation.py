@@ -111,7 +111,9 @@ class OpenItemAnswerSchema(AnswerSchema):
 class DifferenceAnswerSchema(AnswerSchema):
     """The staged and the created value of a measure, for one account or for all accounts."""
 
-    measure = answers.String("The measure.", "statements")
+    measure = answers.String(
+        "The measure: a count, or an amount in euros, or in euro cents if it says so.", "statements"
+    )
     staged = answers.Float("Its value in the staged payloads.", 2)
     created = answers.Sum("Its value in the created accounts.", 1)
 
@@ -119,7 +121,11 @@ class DifferenceAnswerSchema(AnswerSchema):
 class ValueDifferenceAnswerSchema(AnswerSchema):
     """A value of an account that differs from the staged one."""
 
-    path = answers.String("Its path in the payload.", "statements.0.gross_amount")
+    path = answers.String(
+        "Its path in the payload. Amounts are in the unit of this field: a gross_amount in euro cents, all "
+        "others in euros.",
+        "statements.0.gross_amount",
+    )
     staged = answers.Raw(
         "The staged value, or the whole row. Null if the payload does not have it.",
         4928,
@@ -178,7 +184,7 @@ class ProblemAnswerSchema(AnswerSchema):
 class BookTotalAnswerSchema(AnswerSchema):
     """One measure of a book, by outcome. Amounts are in euros."""
 
-    measure = answers.String("The measure.", "balance of ENERGY_LEDGER")
+    measure = answers.String("The measure: a count, or an amount in euros.", "balance of ENERGY_LEDGER")
     given = answers.Float("The supplier's control total. Null if there is none.", -1204.55, allow_none=True)
     file = answers.Float(
         "The total of all lines of the file. Null without `batch`.", -1204.55, allow_none=True

@@ -25,6 +25,8 @@ OPEN_WORK = (
     "Undos that run",
     "Created accounts that have not been compared: reconcile the supplier",
     "Created accounts that cannot be compared, because the staged payloads were removed",
+    "Totals of files that are not accounted for",
+    "Accounts that differ from the figures of the old system",
 )
 
 
@@ -49,5 +51,7 @@ def find_open_work(session: Session, code: str) -> list[tuple[str, int]]:
         session.scalar(undos) or 0,
         problems.get(Problem.NOT_COMPARED, 0),
         problems.get(Problem.NOT_COMPARABLE, 0),
+        problems.get(Problem.UNACCOUNTED, 0),
+        problems.get(Problem.OLD_FIGURES, 0),
     )
     return [(what, number) for what, number in zip(OPEN_WORK, numbers, strict=True) if number]

@@ -272,5 +272,5 @@ def test_everything_that_is_open_is_counted_and_nothing_of_others(
     add_undo(session, customer)
     found = dict(find_open_work(session, customer.import_supplier))
     # The batch of the planned wave is PAUSED, too.
-    assert [found.get(what, 0) for what in OPEN_WORK] == [2, 1, 2, 0, 0, 3, 0, 1, 2, 1, 4, 0]
+    assert [found.get(what, 0) for what in OPEN_WORK] == [2, 1, 2, 0, 0, 3, 0, 1, 2, 1, 4, 0, 0, 0]
     assert find_open_work(session, other.import_supplier) == []

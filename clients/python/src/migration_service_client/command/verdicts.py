@@ -34,7 +34,7 @@ def show_reconciliation(found: models.ReconciliationAnswer) -> None:
         show_list(rows, as_json=False, nothing="")
     else:
         say("Nothing is open.")
-    say("\nThe created accounts:\n")
+    say("\nThe created accounts, in counts and euros:\n")
     totals: list[Record] = [
         {
             "measure": it.measure,
