@@ -126,6 +126,7 @@ def make_plan(session: Session, known: KnownSupplier, *batches: Batch, **values:
     given = {"operations_team_id": team_of(known), "seed": 1, "continue_if_clean": False} | values
     plan = add(session, WavePlan(id=new_id(), **keys, **given))
     for number, batch in enumerate(batches, 1):
+        batch.operations_team_id = batch.operations_team_id or plan.operations_team_id
         add(session, Wave(plan_id=plan.id, number=number, batch_id=batch.id))
     return plan
 

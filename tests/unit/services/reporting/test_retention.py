@@ -36,6 +36,7 @@ from migration_service.services.reporting.retention import (
     removals,
     remove_batch_lines,
     remove_error_texts,
+    remove_old_figures,
     remove_payloads,
     remove_staged,
 )
@@ -70,7 +71,10 @@ def test_each_setting_has_its_own_removal(settings: Settings) -> None:
     }
     of_events = {"event_retention_days": 6, "event_consumer_days": 7}
     found = removals(replace(settings, **days, **of_events))  # type: ignore[arg-type]
-    by_days = [cancel_idle_batches, remove_batch_lines, remove_payloads, remove_staged, remove_error_texts]
+    by_days = [
+        *((cancel_idle_batches, 1), (remove_batch_lines, 2), (remove_payloads, 3), (remove_old_figures, 3)),
+        *((remove_staged, 4), (remove_error_texts, 5)),
+    ]
     always = [
         (remove_old_events, {"after_days": 6, "consumer_days": 7, "limit": PIECE}),
         (remove_staged_again, {"limit": PIECE}),
@@ -79,7 +83,7 @@ def test_each_setting_has_its_own_removal(settings: Settings) -> None:
         (remove_old_operator_sessions, {}),
         (remove_old_deliveries, {"limit": PIECE}),
     ]
-    wanted = [*((it, {"after_days": number}) for number, it in enumerate(by_days, 1)), *always]
+    wanted = [*((it, {"after_days": number}) for it, number in by_days), *always]
     assert [_parts(it) for it in found] == wanted
     none = removals(replace(settings, **dict.fromkeys(days, 0), **of_events))  # type: ignore[arg-type]
     assert [_parts(it) for it in none] == always
