@@ -74,7 +74,10 @@ class FeedReader:
         for event in self.events:
             told = {"account.created": [event["data"]], "batch.progressed": event["data"].get("lines")}
             for it in told.get(event["type"]) or ():
-                if it.get("service_account_number") and it.get("status", "IMPORTED") == "IMPORTED":
+                if it.get("service_account_number") and it.get("status", "IMPORTED") in (
+                    "IMPORTED",
+                    "REPLACED",
+                ):
                     accounts.append((it["external_account_number"], it["service_account_number"]))
         return accounts
 

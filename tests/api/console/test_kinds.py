@@ -42,6 +42,23 @@ def test_an_upload_says_that_its_batch_has_begun_and_tells_workers_at_once(
         assert (report["file_sha256"], report["file_bytes"]) == (sha256(book).hexdigest(), len(book))
 
 
+def test_a_second_delivery_replaces_accounts_that_differ(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    (account,) = batches.supplier.accounts(1)
+    batches.run([account])
+    newer = ndjson([account | {"billing_address1": "Keizersgracht 1"}])
+    fields = {"kind": "accounts", "team": batches.supplier.team, "replace": "y"}
+    refused = administrator.upload(batches.supplier.code, newer, step="validate", **fields)
+    assert (refused.status_code, "Only accounts that are imported" in refused.text) == (400, True)
+    for step, status in (("dry-run", "WOULD_REPLACE"), ("import", "REPLACED")):
+        sent = administrator.upload(batches.supplier.code, newer, step=step, **fields)
+        batch_id = sent.location.split("/")[-2]
+        batches.work()
+        assert counts(batches.get(batch_id)) == {status: 1}
+        assert status in administrator.see(f"/batches/{batch_id}/")
+
+
 def test_control_totals_come_with_the_file(administrator: ConsoleClient, batches: BatchClient) -> None:
     accounts = batches.supplier.accounts(2)
     for kind, given, status, said in (

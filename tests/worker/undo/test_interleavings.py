@@ -25,6 +25,7 @@ from migration_service.models import (
     Batch,
     BatchLine,
     Event,
+    Ledger,
     PaymentInstruction,
     PaymentVendor,
     SkipMark,
@@ -46,7 +47,7 @@ from migration_service.services.undo.go_live import GoLiveOrder, start_go_live
 from migration_service.services.undo.going_live import mark_piece
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import cancel_undo, start_undo
-from migration_service.states import BatchState, ImportState, UndoOutcome
+from migration_service.states import BatchState, ImportState, TransactionPeriod, UndoOutcome
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.go_lives import GoLiveClient
@@ -492,6 +493,49 @@ def test_a_replacement_and_another_act(start: Start, make: Callable[[Renewed], A
         check(run)
 
     assert explore(start().supplier.Session, script, may_raise=True) >= 4
+
+
+def _replacement(undone: Undone) -> Act:
+    renewed = Renewed.begin(undone)
+
+    def check(run: Run) -> None:
+        assert renewed.check(run) is not None
+        assert renewed.status() == "REPLACED"
+
+    return renewed.work(), check
+
+
+@pytest.mark.parametrize("make", [_transaction, _erasure, _replacement])
+def test_what_was_added_is_taken_back_beside_another_act(start: Start, make: Callable[[Undone], Act]) -> None:
+    def script() -> Script:
+        undone = start()
+        day = datetime.now(UTC).date().isoformat()
+        payment = {"transaction_id": "mistake", "transaction_date": day, "amount": "2.50", "type": "PAYMENT"}
+        report = undone.batches.run([undone.pair | {"transactions": [payment]}], kind="transactions")
+        client = UndoClient(undone.supplier)
+        undo_id = client.start(batch=report["batch_id"])
+        steps, check = make(undone)
+        revert = ("revert", lambda session: revert_piece(session, UUID(undo_id)))
+        run = yield {"back": [revert, COMMIT], "other": steps}
+        assert not run.errors
+        client.make_due(undo_id)
+        client.work(undo_id)
+        (reasons,) = client.reasons(undo_id)
+        assert not reasons or (make, reasons) == (_erasure, ["account_erased"])
+        with undone.supplier.Session() as session:
+            left = session.scalars(select(Transaction.amount).where(_ADDED)).all()
+            balance = session.scalar(select(func.sum(Ledger.ledger_balance)))
+        kept = [Decimal("2.50")] * bool(reasons) + [Decimal(1)] * (make is _transaction)
+        assert sorted(left) == sorted(kept)
+        sent = sum(Decimal(str(it["ledger_balance"])) for it in undone.payload["ledgers"])
+        assert balance == sent + sum(kept)
+        if make is _replacement:
+            check(run)
+
+    assert explore(start().supplier.Session, script, may_raise=True) >= 4
+
+
+_ADDED = Transaction.period == TransactionPeriod.ADDED
 
 
 def test_a_batch_is_resumed_or_undone(batches: BatchClient) -> None:

@@ -41,6 +41,7 @@ from migration_service.errors import (
     RequestFailedValidationError,
     TooManyUploadsError,
 )
+from migration_service.services.batches.intake.options import REPLACE_DIFFERING
 from migration_service.services.batches.intake.storing import take_in_batch
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchKind, BatchMode
@@ -71,6 +72,10 @@ class UploadForm(ActionForm):
     check_previously_added = BooleanField(_l("Skip those that were added before"), default=True)
     force_add_to_current_statement = BooleanField(
         _l("Move dates that are outside the open period into it"), default=True
+    )
+    replace = BooleanField(
+        _l("Replace accounts that exist and differ"),
+        description=_l("They keep their number, and what was added to them. A dry run shows which."),
     )
     name = StringField(
         _l("Name of the batch"),
@@ -156,6 +161,8 @@ def _read_lines(sent: FormWithFile) -> ordering.Lines:
     kind, options = BatchKind(sent.fields.get("kind", BatchKind.ACCOUNTS)), {}
     if kind is BatchKind.TRANSACTIONS:
         options = {name: False for name in _OPTIONS if name not in sent.fields}
+    elif kind is BatchKind.ACCOUNTS and "replace" in sent.fields:
+        options = {REPLACE_DIFFERING: True}
     name, file_name = sent.fields.get("name", "").strip()[:_LONGEST_NAME], (sent.file_name or "")[:255]
     return ordering.Lines(kind, options, name, file_name)
 
