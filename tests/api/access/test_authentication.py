@@ -83,6 +83,7 @@ BODIES = {
         "import_supplier_code": customer.import_supplier,
         "operations_team_name": customer.operations_team,
     },
+    "certificates.start_certificate": lambda customer: {"import_supplier": customer.import_supplier},
     "erasure.erase_account": _added(reason="Request 1"),
     "go_lives.preview_go_live": lambda customer: {"import_supplier": customer.import_supplier},
     "go_lives.start_go_live": lambda customer: {"import_supplier": customer.import_supplier, "at": _LATER},
@@ -160,11 +161,21 @@ def test_every_route_that_is_not_open_refuses_requests_without_a_valid_token(
             assert set(response.json) == {"detail", "code", "errors"}
 
 
-_IDS = {"batch_id", "go_live_id", "undo_id", "plan_id", "attempt_id", "session_id", "webhook_id"}
+_IDS = {
+    "batch_id",
+    "certificate_id",
+    "go_live_id",
+    "undo_id",
+    "plan_id",
+    "attempt_id",
+    "session_id",
+    "webhook_id",
+}
 #: Lists of everything that an organisation has, and names that are its own.
 _LISTS = {
     "api_key.get_api_key",
     "batches.list_batches",
+    "certificates.list_certificates",
     "events.forget_event_consumer",
     "events.list_event_consumers",
     "events.list_events",
@@ -217,7 +228,10 @@ def test_every_route_hides_what_another_organisation_has(
     waves.stage(1)
     session_id = json_of(supplier.get("/sessions/"))[0]["session_id"]
     webhook = json_of(supplier.post("/webhooks/", {"url": "https://billing.example.com/events"}))
+    supplier.reconcile()
+    certificate = json_of(supplier.post("/certificates/", {"import_supplier": supplier.code}))
     theirs = {
+        "certificate_id": (certificate["certificate_id"], "certificate_not_found"),
         "webhook_id": (webhook["webhook_id"], "webhook_not_found"),
         "batch_id": (batch_id, "batch_not_found"),
         "go_live_id": (GoLiveClient(supplier).start(at=_LATER), "go_live_not_found"),
