@@ -53,6 +53,8 @@ NAMES = {
     "reconcile_wave": "waves reconcile",
     "approve_wave": "waves approve",
     "stop_wave": "waves stop",
+    "check_readiness": "ready",
+    "accept_warning": "ready --accept",
     "reconcile_import_supplier": "reconcile",
     "set_old_figures": "old-figures send",
     "get_old_figures": "old-figures show",

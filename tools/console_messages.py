@@ -15,6 +15,7 @@ from jinja2 import Environment
 
 from migration_service.blueprints.console.remedies import find_sentences
 from migration_service.services.batches.error_thresholds import WORDS
+from migration_service.services.readiness.checks import SAYS
 from migration_service.services.reconciliation.differences import NOT_COMPARED
 from migration_service.services.reconciliation.verdict import SENTENCES
 from migration_service.services.undo.open_work import OPEN_WORK
@@ -46,6 +47,7 @@ def find_messages() -> Iterator[str | tuple[str, str]]:
     yield from OPEN_WORK
     yield from SENTENCES.values()
     yield from WORDS.values()
+    yield from (text for _result, *texts in SAYS.values() for text in texts if text)
 
 
 def _messages(found: Iterator[Any]) -> Iterator[str | tuple[str, str]]:

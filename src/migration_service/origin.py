@@ -40,6 +40,11 @@ class Origin:
     address: str | None = None
     request_id: str | None = None
 
+    @property
+    def who(self) -> str | None:
+        """Return the actor as people are shown who decided."""
+        return f"API key {self.actor}" if self.api_key_id else self.actor
+
     def trace(self) -> dict[str, int | str | None]:
         """Return the values of the origin columns of a row, which replace an audit entry."""
         return {"api_key_id": self.api_key_id, "request_id": self.request_id, "address": self.address}

@@ -515,3 +515,35 @@ class DeliveryFailure(StrEnum):
     SETTINGS = "settings"
     #: The event was removed at the end of its retention.
     EVENT_REMOVED = "event_removed"
+
+
+class ReadyFor(StrEnum):
+    """What a supplier may be ready for."""
+
+    #: Its next wave.
+    WAVE = "wave"
+    GO_LIVE = "go_live"
+
+
+class ReadinessCheck(StrEnum):
+    """A check before a wave or go-live."""
+
+    TEAM_EXISTS = "team_exists"
+    VENDORS_ANSWER = "vendors_answer"
+    MAIL_HELD = "mail_held"
+    WINDOW_LONG_ENOUGH = "window_long_enough"
+    REHEARSAL_CURRENT = "rehearsal_current"
+    CONTROL_TOTALS_EQUAL = "control_totals_equal"
+    NOTHING_OPEN = "nothing_open"
+    DISK_HAS_ROOM = "disk_has_room"
+    BACKUP_RECENT = "backup_recent"
+    FOUR_EYES = "four_eyes"
+
+
+class CheckResult(StrEnum):
+    """The result of a check."""
+
+    PASSED = "passed"
+    #: Somebody may accept it with a reason.
+    WARNING = "warning"
+    FAILED = "failed"

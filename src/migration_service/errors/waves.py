@@ -44,3 +44,11 @@ class WaveWindowClosedError(InvalidError):
     code = "wave_window_closed"
     default_detail = "The window of the wave is closed."
     remedy = "Wait for the next window, in which the wave starts automatically."
+
+
+class ReadinessNotAcceptableError(InvalidError):
+    """The check is not a warning that could be accepted."""
+
+    code = "readiness_not_acceptable"
+    default_detail = "The check has passed, has failed, or its warning was accepted already."
+    remedy = "Check again what it says. What has failed has to be corrected."

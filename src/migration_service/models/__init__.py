@@ -12,7 +12,7 @@ from migration_service.models.access import (
     TokenSession,
 )
 from migration_service.models.account import Account, Customer, UserDetail
-from migration_service.models.acknowledgement import Acknowledgement
+from migration_service.models.acknowledgement import AcceptedWarning, Acknowledgement
 from migration_service.models.audit import AuditDay, AuditEntry
 from migration_service.models.batch import Batch, BatchChunk, BatchLine
 from migration_service.models.certificate import Certificate, CertificateLeaf
@@ -59,6 +59,7 @@ from migration_service.models.wave import Wave, WavePlan
 from migration_service.models.webhook import WebhookAttempt, WebhookDelivery, WebhookEndpoint, WebhookSecret
 
 __all__ = [
+    "AcceptedWarning",
     "Account",
     "AccountImportProcess",
     "Acknowledgement",

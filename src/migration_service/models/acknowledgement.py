@@ -1,4 +1,4 @@
-"""Acknowledgements, with a reason, that sent accounts or lines are not imported."""
+"""Acknowledgements, with a reason: of sent accounts that are not imported, and of warnings."""
 
 from datetime import datetime
 from uuid import UUID
@@ -6,8 +6,9 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, ForeignKey, Identity, Index, func
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.base import Base
+from migration_service.db.base import Base, literals
 from migration_service.models.operation import ImportSupplier
+from migration_service.states import ReadinessCheck
 
 
 class Acknowledgement(Base):
@@ -42,3 +43,19 @@ class Acknowledgement(Base):
     #: The name given by an operator, or the prefix of an API key.
     acknowledged_by: Mapped[str]
     acknowledged_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class AcceptedWarning(Base):
+    """A warning before a wave or go-live that a person accepted, for as long as it says the same."""
+
+    __tablename__ = "accepted_warning"
+    __table_args__ = (CheckConstraint(f"readiness_check IN ({literals(ReadinessCheck)})", name="check"),)
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id), index=True)
+    readiness_check: Mapped[str]
+    #: The sentence that it said.
+    found: Mapped[str]
+    reason: Mapped[str]
+    accepted_by: Mapped[str]
+    accepted_at: Mapped[datetime] = mapped_column(server_default=func.now())

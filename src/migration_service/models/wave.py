@@ -71,6 +71,12 @@ class Wave(Base):
     #: The result of a random draw: for each stratum, its number of accounts and how many were drawn.
     strata: Mapped[list[Any] | None] = mapped_column(JSONB(none_as_null=True))
     began_at: Mapped[datetime | None]
+    #: Who started it by hand.
+    began_by: Mapped[str | None]
+    #: The forecast when it started, in the stored form of `services.waves.forecast`. None if there was none.
+    forecast: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    #: When every line first had an outcome.
+    ended_at: Mapped[datetime | None]
     #: The comparison that decides about it. None until that has started.
     comparison_id: Mapped[UUID | None]
     #: The numbers of created accounts with differences, and of open accounts. None if not known yet.

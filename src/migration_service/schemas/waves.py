@@ -262,6 +262,31 @@ class WaveAnswerSchema(AnswerSchema):
     )
     strata = answers.List(StratumAnswerSchema, "The strata of a random draw, largest first.", allow_none=True)
     began_at = answers.Moment("When it started, in UTC.", _MOMENT, allow_none=True)
+    began_by = answers.String(
+        "Who started it by hand. Null if it started by itself.", "API key mig_4fQ2", allow_none=True
+    )
+    ended_at = answers.Moment(
+        "When every account of it first had an outcome, in UTC.", "2026-03-01T21:04:00Z", allow_none=True
+    )
+    seconds_50 = answers.Float(
+        "The forecast running time, in seconds: half of all waves need no longer. Of a wave that has "
+        "started, this and the next four are what was forecast then. Null if no rate was measured yet.",
+        180.0,
+        allow_none=True,
+    )
+    seconds_90 = answers.Float(
+        "The running time that nine of ten waves do not exceed.", 290.0, allow_none=True
+    )
+    ends_at_50 = answers.Moment("The forecast end, in UTC.", "2026-03-01T21:03:00Z", allow_none=True)
+    ends_at_90 = answers.Moment(
+        "When nine of ten such waves have ended, in UTC.", "2026-03-01T21:04:50Z", allow_none=True
+    )
+    fits_window = answers.Boolean(
+        "Whether nine of ten such waves end before the window closes for the first time. Null without a "
+        "window.",
+        True,
+        allow_none=True,
+    )
     reconciled_at = answers.Moment("When it was last reconciled, in UTC.", _MOMENT, allow_none=True)
     differing = answers.Integer("Created accounts that differ from what was staged.", 0, allow_none=True)
     open = answers.Integer(

@@ -74,6 +74,7 @@ BODIES = {
     "added_data.create_transactions": _added(transactions=[_PAYMENT]),
     "added_data.create_historical_statements": _added(statements=[_STATEMENT]),
     "added_data.create_payment_instruction": _added(vendor="v", reference="r", type="CARD"),
+    "readiness.accept_warning": lambda _customer: {"check": "backup_recent", "reason": "Tonight."},
     "reconciliation.acknowledge_open": lambda _customer: {
         "reason": "Left on purpose.",
         "external_account_numbers": ["1"],

@@ -254,6 +254,10 @@ class PermissionDenied(ServiceError):
     """The API key is valid, but may not be used for this."""
 
 
+class ReadinessNotAcceptable(ServiceError):
+    """The check is not a warning that could be accepted."""
+
+
 class RequestFailedValidation(ServiceError):
     """A body or a parameter is invalid. `errors` lists every error."""
 

@@ -943,6 +943,15 @@ class ProblemAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadinessAnswer:
+    import_supplier: str
+    ready_for: str
+    wave_number: "int | None"
+    ready: bool
+    checks: "tuple[CheckAnswer, ...]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReconciliationAnswer:
     import_supplier: str
     sent: "SentAnswer"
@@ -1250,6 +1259,13 @@ class WaveAnswer:
     brake: "WaveBrakeAnswer | None"
     strata: "tuple[StratumAnswer, ...] | None"
     began_at: "datetime | None"
+    began_by: "str | None"
+    ended_at: "datetime | None"
+    seconds_50: "Decimal | None"
+    seconds_90: "Decimal | None"
+    ends_at_50: "datetime | None"
+    ends_at_90: "datetime | None"
+    fits_window: "bool | None"
     reconciled_at: "datetime | None"
     differing: "int | None"
     open: "int | None"

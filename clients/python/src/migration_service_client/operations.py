@@ -497,6 +497,35 @@ def set_control_totals(
     )
 
 
+def check_readiness(
+    import_supplier_code: str, *, ready_for: str | None = None
+) -> Request[models.ReadinessAnswer]:
+    """Check whether a supplier is ready for its next wave, or for go-live."""
+    return Request(
+        "check_readiness",
+        *target("GET import-suppliers/{}/ready/", import_supplier_code),
+        models.ReadinessAnswer,
+        query={"ready_for": ready_for},
+    )
+
+
+def accept_warning(
+    import_supplier_code: str,
+    *,
+    check: str,
+    reason: str,
+    by: str | Absent = ABSENT,
+    ready_for: str | Absent = ABSENT,
+) -> Request[models.CheckAnswer]:
+    """Accept the warning of a check."""
+    return Request(
+        "accept_warning",
+        *target("POST import-suppliers/{}/ready/acceptances/", import_supplier_code),
+        models.CheckAnswer,
+        body=members(check=check, reason=reason, by=by, ready_for=ready_for),
+    )
+
+
 def reconcile_import_supplier(
     import_supplier_code: str,
     *,
@@ -1237,6 +1266,8 @@ class Operations:
     get_changed_accounts = Each(get_changed_accounts)
     get_control_totals = Call(get_control_totals)
     set_control_totals = Call(set_control_totals)
+    check_readiness = Call(check_readiness)
+    accept_warning = Call(accept_warning)
     reconcile_import_supplier = Call(reconcile_import_supplier)
     acknowledge_open = Call(acknowledge_open)
     get_acknowledgements = Each(get_acknowledgements)

@@ -33,6 +33,8 @@ class Act(Generic[_Shown]):
     #: The number for the sentence and the button.
     number: Callable[[_Shown], int] = lambda _shown: 0
     facts: Callable[[_Shown], Facts] = lambda _shown: ()
+    #: Facts that have to be read.
+    more_facts: Callable[..., Facts] = lambda _session, **_names: ()
     is_dangerous: bool = False
     #: Whether it cannot be done now, as the sentence says, so that there is no button.
     is_empty: Callable[[_Shown], bool] = lambda _shown: False
@@ -68,7 +70,7 @@ def add_acts(
                     back=back(**names),
                     is_dangerous=it.is_dangerous,
                     is_empty=it.is_empty(shown),
-                    facts=it.facts(shown),
+                    facts=(*it.facts(shown), *it.more_facts(session, **names)),
                 )
 
             def perform(session: Session) -> Done:

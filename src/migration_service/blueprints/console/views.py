@@ -51,6 +51,8 @@ VIEWS: dict[str, Need] = {
     "supplier_actions.set_time_zone_of": _OPERATE,
     "supplier_actions.create": _ADMINISTER,
     "go_live.set_moment": _ADMINISTER,
+    "readiness.show": _READ,
+    "readiness.accept": _OPERATE,
     "waves.show_all": _READ,
     "waves.show_plan": _READ,
     "waves.show": _READ,

@@ -34,6 +34,8 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "import_suppliers": (Scope.READ,),
     "status": (Scope.READ,),
     "events": (Scope.READ,),
+    "readiness.check_readiness": (Scope.READ, Scope.BATCHES),
+    "readiness.accept_warning": (Scope.BATCHES,),
     "reconciliation": (Scope.READ,),
     "reconciliation.acknowledge_open": (Scope.PROCESS, Scope.BATCHES),
     "batches.list_batches": (Scope.READ, Scope.BATCHES),

@@ -38,6 +38,8 @@ class AuditAction(StrEnum):
     ACCOUNT_ERASED = "account.erased"
     #: It was accepted that refused accounts or lines are not imported.
     REFUSALS_ACKNOWLEDGED = "import_supplier.refusals_acknowledged"
+    #: A person accepted a warning before a wave or go-live.
+    WARNING_ACCEPTED = "import_supplier.warning_accepted"
     #: An operator read the personal data of an account.
     ACCOUNT_READ = "account.read"
     #: A person started a batch, in the console or with a command.

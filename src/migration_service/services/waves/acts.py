@@ -44,6 +44,7 @@ def start_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
         raise WaveWindowClosedError(f"{WaveWindowClosedError.default_detail}{at}")
     if wave.state == WaveState.PLANNED:
         states.change_wave(session, plan, wave, states.QUEUE)
+    wave.began_by = current_origin().who
     running.run_wave(session, plan, wave, lock_batch(session, wave), until=until)
 
 
@@ -142,7 +143,7 @@ def approve_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, b
     found = {"differing": wave.differing, "open": wave.open}
     told = {"because": reason, **({"by": by} if by else {}), **found}
     states.change_wave(session, plan, wave, states.APPROVE, details=told)
-    wave.decided_by, wave.decided_at, wave.decision_reason = by or _actor(), func.now(), reason
+    wave.decided_by, wave.decided_at, wave.decision_reason = by or current_origin().who, func.now(), reason
     batch.runs_until = None
     release_with_approval(session, batch.id)
 
@@ -150,7 +151,7 @@ def approve_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, b
 def stop_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, by: str | None = None) -> None:
     """Stop a wave and every later one permanently. Raise WaveStateError if it has ended."""
     _require_undecided(session, plan, wave)
-    running.stop_waves(session, plan, wave, reason=reason, by=by, actor=_actor())
+    running.stop_waves(session, plan, wave, reason=reason, by=by, actor=current_origin().who)
 
 
 def _require_turn(session: Session, plan: WavePlan, wave: Wave) -> None:
@@ -172,11 +173,6 @@ def _require_completed(session: Session, wave: Wave) -> Batch:
     if batch.state not in running.ENDED:
         raise WaveStateError(f"The wave is {wave.state}, and its batch has not ended. Wait until it has.")
     return batch
-
-
-def _actor() -> str | None:
-    origin = current_origin()
-    return f"API key {origin.actor}" if origin.api_key_id else origin.actor
 
 
 def _require_undecided(session: Session, plan: WavePlan, wave: Wave) -> None:

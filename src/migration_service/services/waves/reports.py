@@ -1,7 +1,7 @@
 """Reports about plans and their waves. The names are those of the interface."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -12,17 +12,23 @@ from sqlalchemy.orm import Session
 from migration_service.db.base import one_of
 from migration_service.models import Batch, ImportSupplier, OperationsTeam, Wave, WavePlan
 from migration_service.services.batches import clock
-from migration_service.services.batches.results.counts import count_lines
+from migration_service.services.batches.results.counts import count_lines, count_open
 from migration_service.services.batches.results.reverted import Reverted, count_created, count_reverted
 from migration_service.services.batches.undo_guards import find_undos_of_plans
+from migration_service.services.waves.forecast import (
+    estimate_seconds,
+    forecast_end,
+    read_forecast,
+    read_runs,
+)
 from migration_service.services.waves.states import continues_if_clean, is_over
 from migration_service.services.waves.windows import Window, next_opening
 from migration_service.states import LineStatus, WaveState, WaveWait
 
 #: The columns of a wave, and of a plan, that their reports have, too.
 _OF_WAVE = (
-    *("number", "name", "state", "reason", "batch_id", "strata", "began_at", "reconciled_at"),
-    *("differing", "open", "decided_by", "decided_at", "decision_reason"),
+    *("number", "name", "state", "reason", "batch_id", "strata", "began_at", "began_by", "reconciled_at"),
+    *("ended_at", "differing", "open", "decided_by", "decided_at", "decision_reason"),
 )
 _OF_PLAN = (
     *("name", "seed", "continue_if_clean", "created_at", "finished_at", "unplanned", "older_versions"),
@@ -52,6 +58,9 @@ class WaveReport:
     brake: dict[str, Any] | None
     strata: list[dict[str, Any]] | None
     began_at: datetime | None
+    began_by: str | None
+    #: When every line first had an outcome.
+    ended_at: datetime | None
     reconciled_at: datetime | None
     differing: int | None
     open: int | None
@@ -62,12 +71,24 @@ class WaveReport:
     decided_by: str | None
     decided_at: datetime | None
     decision_reason: str | None
+    #: The members of its `services.waves.forecast.Forecast`: when it started or, before that, now. A list of
+    #: plans has only those of the start.
+    seconds_50: float | None = None
+    seconds_90: float | None = None
+    ends_at_50: datetime | None = None
+    ends_at_90: datetime | None = None
+    fits_window: bool | None = None
 
     @property
     def is_over(self) -> bool:
         """Return whether the next wave may start."""
         is_clean = self.state == WaveState.CLEAN and self.continue_if_clean
         return is_clean or self.state in (WaveState.APPROVED, WaveState.STOPPED)
+
+    @property
+    def needs_window(self) -> bool:
+        """Return whether lines of it may still run."""
+        return self.state in (WaveState.PLANNED, WaveState.WAITING, WaveState.RUNNING, WaveState.PAUSED)
 
     @property
     def undone(self) -> int:
@@ -95,8 +116,27 @@ class PlanReport:
 
 
 def report_plan(session: Session, plan: WavePlan) -> PlanReport:
-    """Return a plan with the progress of each wave."""
-    return report_plans(session, [plan])[0]
+    """Return a plan with the progress of each wave, and a forecast of those that have not started."""
+    (report,) = report_plans(session, [plan])
+    return replace(report, waves=_forecast(session, plan, report.waves))
+
+
+def _forecast(session: Session, plan: WavePlan, waves: Sequence[WaveReport]) -> list[WaveReport]:
+    """Add the forecasts. Each wave may start when the wave before it has ended."""
+    runs = read_runs(session, plan.import_supplier_id) if any(it.needs_window for it in waves) else []
+    now = clock.read_clock(session)
+    starts = (now, now)
+    reports = []
+    for wave in waves:
+        left = count_open(wave.counts)
+        seconds = estimate_seconds(runs, left, wave.lines_per_minute) if wave.needs_window else None
+        if seconds:
+            found = forecast_end(seconds, wave.window, starts)
+            starts = (found.ends_at_50 or starts[0], found.ends_at_90 or starts[1])
+            reports.append(replace(wave, **asdict(found)) if wave.began_at is None else wave)
+        else:
+            reports.append(wave)
+    return reports
 
 
 def report_plans(session: Session, plans: Sequence[WavePlan]) -> list[PlanReport]:
@@ -186,6 +226,7 @@ def _report_wave(plan: WavePlan, wave: Wave, read: _Read, first_open: int | None
         reverted=reverted.accounts,
         existing=count_created(counts) - reverted.undone,
         undo_id=read.undos.get(wave.batch_id),
+        **read_forecast(wave.forecast),
     )
 
 

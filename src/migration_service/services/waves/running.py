@@ -11,6 +11,7 @@ from migration_service.services.batches.results.reverted import NAMED
 from migration_service.services.batches.states import CANCEL, OPEN, change_batch
 from migration_service.services.batches.states import RESUME as RESUME_BATCH
 from migration_service.services.waves import states
+from migration_service.services.waves.forecast import forecast_start
 from migration_service.services.waves.windows import Window, find_opening
 from migration_service.states import BatchState, WaveState
 
@@ -24,6 +25,7 @@ def run_wave(session: Session, plan: WavePlan, wave: Wave, batch: Batch, *, unti
     """Let the batch of a wave run until `until`, or without a limit if it is None."""
     states.change_wave(session, plan, wave, states.START)
     wave.began_at = clock.read_clock(session)
+    wave.forecast = forecast_start(session, plan.import_supplier_id, wave, batch)
     run_batch(session, batch, until)
 
 
@@ -44,6 +46,7 @@ def follow_batch(session: Session, plan: WavePlan, wave: Wave, batch: Batch) -> 
     """Change the state of a started wave to match that of its batch."""
     if batch.state in ENDED:
         states.change_wave(session, plan, wave, states.RECONCILE)
+        wave.ended_at = wave.ended_at or batch.finished_at
         wave.comparison_id = wave.differing = wave.open = None
     elif batch.state in OPEN:
         if wave.state == WaveState.PAUSED:

@@ -37,6 +37,7 @@ _GROUPS = {
     "added-data": "Add data to an account that exists.",
     "suppliers": "Show the import suppliers, whose accounts are migrated.",
     "batches": "Start and control batches, which migrate many accounts or add data to them.",
+    "ready": "Check whether a supplier is ready for its next wave, or for go-live.",
     "waves": "Migrate pending accounts in waves, each with a window and an error threshold.",
     "acknowledgements": "Acknowledge refused accounts that will not be migrated, with a reason.",
     "old-figures": "Compare the figures of the old system with the created accounts.",

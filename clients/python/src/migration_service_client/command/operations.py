@@ -315,7 +315,8 @@ class _Run:
             _WATCHED[self._name](client, answer, self._as_json)
             return
         show_answer(answer, self._as_json)
-        if getattr(answer, "as_given", None) is False:  # what a file has differs from its control totals
+        # What a file has differs from its control totals, or a supplier is not ready.
+        if False in (getattr(answer, "as_given", None), getattr(answer, "ready", None)):
             click.get_current_context().exit(1)
 
 

@@ -20,6 +20,7 @@ from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import mark, mark_plural, ngettext, write_number
 from migration_service.blueprints.console.ordering import team_choices
+from migration_service.blueprints.console.pages.readiness import list_facts
 from migration_service.blueprints.console.pages.wave_planning import CONTINUES, Conditions, if_clean_field
 from migration_service.blueprints.console.windows import write_window
 from migration_service.blueprints.requests.resources import resources
@@ -35,7 +36,7 @@ from migration_service.services.waves.orders import read_change
 from migration_service.services.waves.reading import get_wave, lock_wave
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
 from migration_service.services.waves.windows import Window
-from migration_service.states import LineStatus, WaveState
+from migration_service.states import LineStatus, ReadyFor, WaveState
 
 blueprint = Blueprint("wave_actions", __name__, url_prefix="/waves/<uuid:plan_id>/<int:number>")
 
@@ -293,6 +294,9 @@ _ACTS = [
         button=mark_plural("Import %(num)s account", "Import %(num)s accounts"),
         facts=lambda seen: (*_opening(seen), (_("Paused after"), _describe_brake(seen.wave))),
         is_empty=lambda seen: seen.is_closed,
+        more_facts=lambda session, plan_id, number: list_facts(
+            session, report_plan(session, plan_of(session, plan_id)).import_supplier, ReadyFor.WAVE
+        ),
         done=mark("The wave has started."),
         do=lambda session, **names: acts.start_wave(session, *_lock(session, **names)),
     ),

@@ -1,0 +1,98 @@
+"""Whether a supplier is ready for its next wave or for go-live, and the acceptance of warnings."""
+
+from flask import Blueprint, render_template, request, url_for
+from sqlalchemy.orm import Session
+from werkzeug.wrappers import Response
+
+from migration_service.blueprints.console.access import supplier_of
+from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act, reason_field
+from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import lazy_gettext as _l
+from migration_service.blueprints.readiness import look_around
+from migration_service.blueprints.requests.resources import resources
+from migration_service.errors import ReadinessNotAcceptableError
+from migration_service.services.readiness.checks import SAYS
+from migration_service.services.readiness.report import Finding, Readiness, accept_warning, examine
+from migration_service.states import CheckResult, ReadinessCheck, ReadyFor
+
+blueprint = Blueprint("readiness", __name__, url_prefix="/suppliers/<code>/ready")
+
+#: The checks, in words.
+NAMES = {
+    ReadinessCheck.TEAM_EXISTS: _l("Team"),
+    ReadinessCheck.VENDORS_ANSWER: _l("Payment vendors"),
+    ReadinessCheck.MAIL_HELD: _l("E-mails to customers"),
+    ReadinessCheck.WINDOW_LONG_ENOUGH: _l("Window"),
+    ReadinessCheck.REHEARSAL_CURRENT: _l("Rehearsal"),
+    ReadinessCheck.CONTROL_TOTALS_EQUAL: _l("Control totals"),
+    ReadinessCheck.NOTHING_OPEN: _l("Nothing open"),
+    ReadinessCheck.DISK_HAS_ROOM: _l("Disk"),
+    ReadinessCheck.BACKUP_RECENT: _l("Backup"),
+    ReadinessCheck.FOUR_EYES: _l("Four eyes"),
+}
+RESULTS = {
+    CheckResult.PASSED: _l("passed"),
+    CheckResult.WARNING: _l("warning"),
+    CheckResult.FAILED: _l("failed"),
+}
+
+
+class AcceptForm(ActionForm):
+    """The reason why a warning is accepted."""
+
+    reason = reason_field()
+
+
+@blueprint.get("/")
+def show(code: str) -> str:
+    """Show the checks, for the next wave or for go-live."""
+    with resources().Session.begin() as session:
+        found = check(session, code, _asked())
+    return render_template("ready.html", code=code, found=found, names=NAMES, results=RESULTS, say=say)
+
+
+@blueprint.route("/<name>/accept/", methods=["GET", "POST"])
+def accept(code: str, name: str) -> Response:
+    """Accept a warning with a reason."""
+    form = AcceptForm()
+
+    def preview(session: Session) -> Preview:
+        finding = next((it for it in check(session, code, _asked()).checks if it.check == name), None)
+        if finding is None:
+            raise ReadinessNotAcceptableError
+        return Preview(
+            title=_("Accept a warning about %(code)s", code=code),
+            sentence=_("It stays accepted for as long as it says the same."),
+            button=_("Accept"),
+            back=url_for("readiness.show", code=code, ready_for=_asked()),
+            is_empty=not finding.is_acceptable,
+            facts=((str(NAMES[finding.check]), say(finding)), (_("What to do"), _(SAYS[finding.said][2]))),
+        )
+
+    def perform(session: Session) -> Done:
+        found = check(session, code, _asked()).checks
+        accept_warning(session, supplier_of(session, code), found, name, reason=str(form.reason.data))
+        return Done(_("The warning is accepted."))
+
+    return act(form, preview, perform)
+
+
+def check(session: Session, code: str, ready_for: ReadyFor | None) -> Readiness:
+    """Carry out the checks of a supplier that the operator may see."""
+    return examine(session, supplier_of(session, code), look_around(), ready_for)
+
+
+def say(finding: Finding) -> str:
+    """Return what a check found, in the reader's language."""
+    return _(SAYS[finding.said][1], **finding.values)
+
+
+def list_facts(session: Session, code: str, ready_for: ReadyFor) -> Facts:
+    """Return what is in the way of a wave, or of go-live, for the form that starts it."""
+    found = [it for it in check(session, code, ready_for).checks if it.is_in_the_way]
+    facts = tuple((str(NAMES[it.check]), f"{RESULTS[it.result]}: {say(it)}") for it in found)
+    return facts or ((_("Ready?"), _("Every check has passed, or its warning was accepted.")),)
+
+
+def _asked() -> ReadyFor | None:
+    return next((it for it in ReadyFor if it == request.args.get("ready_for")), None)

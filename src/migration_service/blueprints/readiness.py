@@ -1,0 +1,88 @@
+"""Whether a supplier is ready for its next wave, or for go-live."""
+
+from typing import Any
+
+from flask import Response, jsonify
+
+from migration_payloads.schemas.coded import example_of
+from migration_service import errors
+from migration_service.blueprints.description.openapi import answers_errors
+from migration_service.blueprints.requests.body import json_body, query_arguments
+from migration_service.blueprints.requests.interface import make_blueprint, supplier_in_path
+from migration_service.blueprints.requests.places import begin_answer, database_searches, while_client_waits
+from migration_service.blueprints.requests.resources import resources
+from migration_service.metrics.disks import read_disks
+from migration_service.payment_vendors.answers import read_failing
+from migration_service.schemas import readiness as schemas
+from migration_service.services.readiness.checks import Surroundings
+from migration_service.services.readiness.report import accept_warning, examine
+from migration_service.services.setup.vendors import list_payment_vendors
+from migration_service.states import ReadyFor
+
+blueprint = make_blueprint(
+    "readiness", "import-suppliers", "Check whether a supplier is ready for its next wave, or for go-live."
+)
+
+_EXAMPLE = schemas.ReadinessAnswerSchema.example()
+
+
+def look_around() -> Surroundings:
+    """Return what only this process knows: the vendors that fail, and the free bytes of the database."""
+    shared = resources()
+    with shared.Session.begin() as session:
+        names = {vendor.name for vendor, _owner in list_payment_vendors(session)}
+    disks = read_disks(shared.settings.home, shared.settings.upload_folder)
+    return Surroundings(
+        failing_vendors=[name for name in names if read_failing(shared.redis, name)],
+        free_bytes=next((disk.free for disk in disks if disk.kept == "data"), None),
+    )
+
+
+@blueprint.get("/<import_supplier_code>/ready/", endpoint="check_readiness")
+@query_arguments(blueprint, schemas.ReadinessArgumentsSchema())
+@blueprint.response(200, schemas.ReadinessAnswerSchema, example=_EXAMPLE)
+@answers_errors(blueprint, errors.RequestFailedValidationError, errors.ImportSupplierNotFoundError)
+@while_client_waits
+@database_searches()
+def check(arguments: dict[str, Any], import_supplier_code: str) -> Response:
+    """Check whether a supplier is ready for its next wave, or for go-live
+
+    Each named check has passed, is a warning or has failed, and says what to do. The supplier is `ready` if
+    none has failed and every warning was accepted. Nothing is changed, and a wave that starts by itself does
+    so whatever the checks say.
+    """
+    ready_for = ReadyFor(arguments["ready_for"]) if "ready_for" in arguments else None
+    surroundings = look_around()
+    with resources().Session.begin() as session:
+        supplier = supplier_in_path(session, import_supplier_code)
+        begin_answer()
+        found = examine(session, supplier, surroundings, ready_for)
+    return jsonify(schemas.ReadinessAnswerSchema().dump(found))
+
+
+@blueprint.post("/<import_supplier_code>/ready/acceptances/", endpoint="accept_warning")
+@blueprint.response(201, schemas.CheckAnswerSchema, example=_EXAMPLE["checks"][0])
+@answers_errors(
+    blueprint,
+    errors.RequestFailedValidationError,
+    errors.ParseError,
+    errors.ImportSupplierNotFoundError,
+    errors.ReadinessNotAcceptableError,
+)
+@json_body(blueprint, schemas.AcceptanceBodySchema(), example_of(schemas.AcceptanceBodySchema))
+@while_client_waits
+@database_searches()
+def accept(body: dict[str, Any], import_supplier_code: str) -> tuple[Response, int]:
+    """Accept the warning of a check
+
+    It stays accepted for as long as it says the same. The reason, and who accepted it, are kept and in the
+    audit. A check that has failed cannot be accepted.
+    """
+    ready_for = ReadyFor(body["ready_for"]) if "ready_for" in body else None
+    surroundings = look_around()
+    with resources().Session.begin() as session:
+        supplier = supplier_in_path(session, import_supplier_code)
+        found = examine(session, supplier, surroundings, ready_for).checks
+        given = {"reason": body["reason"], "by": body.get("by")}
+        accepted = accept_warning(session, supplier, found, body["check"], **given)
+        return jsonify(schemas.CheckAnswerSchema().dump(accepted)), 201

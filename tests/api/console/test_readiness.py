@@ -1,0 +1,31 @@
+"""What is in the way of a wave, in the console, and the acceptance of warnings."""
+
+from sqlalchemy import update
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.models import ImportSupplier
+from support.console_client import ConsoleClient
+from support.wave_client import WaveClient
+
+
+def test_the_console_shows_what_is_in_the_way_and_a_person_accepts_it(
+    administrator: ConsoleClient, waves: WaveClient, sessions: sessionmaker[Session]
+) -> None:
+    waves.stage(1)
+    plan = waves.plan({"rest": True})["plan_id"]
+    code = waves.supplier.code
+    with sessions.begin() as session:
+        of_supplier = update(ImportSupplier).where(ImportSupplier.code == code)
+        session.execute(of_supplier.values(sends_customer_emails=True))
+    page = administrator.see(f"/suppliers/{code}/ready/")
+    assert "Customers get an e-mail as soon as their account is created" in page
+    assert "Not yet." in page
+    assert "warning: Customers get an e-mail" in administrator.see(f"/waves/{plan}/1/start/")
+    path = f"/suppliers/{code}/ready/mail_held/accept/?ready_for=wave"
+    fields = administrator.tokens(path)
+    assert administrator.post(path, fields | {"reason": ""}).status_code == 400
+    made = administrator.post(path, fields | {"reason": "A pilot of staff"})
+    assert made.status_code == 303, made.text
+    page = administrator.see(f"/suppliers/{code}/ready/?ready_for=wave")
+    assert "A pilot of staff" in page
+    assert "Customers get an e-mail" not in administrator.see(f"/waves/{plan}/1/start/")
