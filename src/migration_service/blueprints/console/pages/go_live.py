@@ -10,7 +10,7 @@ from wtforms.fields import DateTimeLocalField
 from wtforms.validators import InputRequired, Optional
 
 from migration_service.blueprints.console.access import supplier_of
-from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act
+from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Link, Preview, act
 from migration_service.blueprints.console.display import viewer_zone, zoned
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
@@ -18,6 +18,7 @@ from migration_service.blueprints.console.languages import ngettext
 from migration_service.errors import ImportSupplierLiveError
 from migration_service.services.undo.go_live import GoLiveOrder, GoLivePreview, preview_go_live, start_go_live
 from migration_service.services.undo.open_work import find_open_work
+from migration_service.states import ReadyFor
 
 blueprint = Blueprint("go_live", __name__, url_prefix="/suppliers/<code>/go-live")
 
@@ -72,6 +73,7 @@ def set_moment(code: str) -> Response:
                 (_("E-mails to customers that will be sent"), found.emails),
                 *_list_open(session, code),
             ),
+            other=Link(url_for("readiness.show", code=code, ready_for=ReadyFor.GO_LIVE), _("Ready?")),
         )
 
     def find_effects(session: Session) -> Facts:
