@@ -521,7 +521,7 @@ class ReadyFor(StrEnum):
     """What a supplier may be ready for."""
 
     #: Its next wave.
-    WAVE = "wave"
+    WAVE = "next_wave"
     GO_LIVE = "go_live"
 
 
@@ -543,7 +543,7 @@ class ReadinessCheck(StrEnum):
 class CheckResult(StrEnum):
     """The result of a check."""
 
-    PASSED = "passed"
+    PASSED = "PASSED"
     #: Somebody may accept it with a reason.
-    WARNING = "warning"
-    FAILED = "failed"
+    WARNING = "WARNING"
+    FAILED = "FAILED"

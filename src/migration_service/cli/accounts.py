@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any, TextIO
 
 import click
@@ -60,12 +61,14 @@ def show(supplier: str, external_account_number: str, as_json: bool) -> None:
 
 @accounts.command()
 @_of_numbers
-def skip(**accounts: Any) -> None:
+@click.option("--reason", required=True, type=WORDS, help="The reason. It is kept: no personal data.")
+@BY
+def skip(*, reason: str, by: str | None, **accounts: Any) -> None:
     """Skip accounts: they are neither staged nor created until `accounts unskip`.
 
     They need not be staged yet. If one of them already exists or is being created, nothing is changed.
     """
-    _change(skip_accounts, **accounts)
+    _change(partial(skip_accounts, reason=reason, by=by), **accounts)
 
 
 @accounts.command()

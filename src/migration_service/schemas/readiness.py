@@ -11,7 +11,7 @@ from migration_service.states import CheckResult, ReadinessCheck, ReadyFor
 _REASON = "The backup of tonight runs before the window opens"
 _CHECK: dict[str, Any] = {
     "check": "backup_recent",
-    "result": "warning",
+    "result": "WARNING",
     "detail": "The last backup is of 2026-02-27T03:00:00Z.",
     "remedy": "Take another one, and run migration-service backups taken.",
     "accepted_by": "Grace",
@@ -22,7 +22,7 @@ _CHECK: dict[str, Any] = {
 
 def _ready_for() -> Choice:
     about = "For what. By default for the next wave if one is planned, and otherwise for go-live."
-    return Choice(ReadyFor, about, "wave")
+    return Choice(ReadyFor, about, "next_wave")
 
 
 class ReadinessArgumentsSchema(Fields):
@@ -56,7 +56,7 @@ class ReadinessAnswerSchema(AnswerSchema):
     """Whether a supplier is ready."""
 
     import_supplier = answers.String("Code of the import supplier.", "DEMO_SUPPLIER")
-    ready_for = answers.String("For what.", "wave", words=ReadyFor)
+    ready_for = answers.String("For what.", "next_wave", words=ReadyFor)
     wave_number = answers.Integer(
         "The next wave of its plan. Null before go-live, or if none is planned.", 2, allow_none=True
     )

@@ -57,7 +57,8 @@ def test_everything_is_told_in_one_order_of_time(administrator: ConsoleClient, b
     path = f"/suppliers/{code}/accounts/{number}/"
     batches.run([account], "stage", name="first")
     assert f"{path}skip/" in administrator.see(path)
-    administrator.send(f"{path}skip/")
+    assert administrator.send(f"{path}skip/").status_code == 400, "it needs a reason"
+    assert administrator.send(f"{path}skip/", {"reason": "Moves later"}).status_code == 303
     administrator.send(f"{path}unskip/")
     batches.run([account], "import", name="second")
     given = {"import_supplier": code, "external_account_number": number}

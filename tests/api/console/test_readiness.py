@@ -21,11 +21,11 @@ def test_the_console_shows_what_is_in_the_way_and_a_person_accepts_it(
     assert "Customers get an e-mail as soon as their account is created" in page
     assert "Not yet." in page
     assert "warning: Customers get an e-mail" in administrator.see(f"/waves/{plan}/1/start/")
-    path = f"/suppliers/{code}/ready/mail_held/accept/?ready_for=wave"
+    path = f"/suppliers/{code}/ready/mail_held/accept/?ready_for=next_wave"
     fields = administrator.tokens(path)
     assert administrator.post(path, fields | {"reason": ""}).status_code == 400
     made = administrator.post(path, fields | {"reason": "A pilot of staff"})
     assert made.status_code == 303, made.text
-    page = administrator.see(f"/suppliers/{code}/ready/?ready_for=wave")
+    page = administrator.see(f"/suppliers/{code}/ready/?ready_for=next_wave")
     assert "A pilot of staff" in page
     assert "Customers get an e-mail" not in administrator.see(f"/waves/{plan}/1/start/")

@@ -57,20 +57,20 @@ def test_a_supplier_is_ready_once_every_check_has_passed_or_was_accepted(
     ready: WaveClient, sessions: sessionmaker[Session]
 ) -> None:
     found = _ask(ready)
-    assert (found["ready_for"], found["wave_number"]) == ("wave", 1)
+    assert (found["ready_for"], found["wave_number"]) == ("next_wave", 1)
     disk = next(it for it in found["checks"] if it["check"] == "disk_has_room")["result"]
     assert {it["check"]: it["result"] for it in found["checks"]} == dict.fromkeys(
-        [it["check"] for it in found["checks"]], "passed"
+        [it["check"] for it in found["checks"]], "PASSED"
     ) | {"disk_has_room": disk}
-    assert found["ready"] is (disk == "passed")
+    assert found["ready"] is (disk == "PASSED")
     at_go_live = _results(ready, "?ready_for=go_live")
     assert not set(_OF_WAVES) & set(at_go_live)
-    assert at_go_live["nothing_open"] == "failed", "two accounts are pending"
+    assert at_go_live["nothing_open"] == "FAILED", "two accounts are pending"
 
     with sessions.begin() as session:
         session.execute(update(Backup).values(taken_at=ready.now - timedelta(days=1, minutes=1)))
     old = next(it for it in _ask(ready)["checks"] if it["check"] == "backup_recent")
-    assert (old["result"], "backups taken" in old["remedy"]) == ("warning", True)
+    assert (old["result"], "backups taken" in old["remedy"]) == ("WARNING", True)
     assert not _ask(ready)["ready"]
     accepted = _accept(ready, "backup_recent", by="Grace")
     assert accepted.status_code == 201, accepted.text
@@ -85,7 +85,7 @@ def test_a_supplier_is_ready_once_every_check_has_passed_or_was_accepted(
     with sessions.begin() as session:
         session.execute(update(Backup).values(taken_at=ready.now - timedelta(days=3)))
     again = next(it for it in _ask(ready)["checks"] if it["check"] == "backup_recent")
-    assert (again["result"], again["accepted_by"]) == ("warning", None)
+    assert (again["result"], again["accepted_by"]) == ("WARNING", None)
 
 
 def _fail_vendor(waves: WaveClient, session: Session) -> None:
@@ -118,11 +118,11 @@ def _refuse_newer(waves: WaveClient, session: Session) -> None:
 @pytest.mark.parametrize(
     ("change", "check", "result"),
     [
-        (_fail_vendor, "vendors_answer", "warning"),
-        (_send_mail, "mail_held", "warning"),
-        (_send_a_book, "rehearsal_current", "warning"),
-        (_contradict, "control_totals_equal", "failed"),
-        (_refuse_newer, "nothing_open", "warning"),
+        (_fail_vendor, "vendors_answer", "WARNING"),
+        (_send_mail, "mail_held", "WARNING"),
+        (_send_a_book, "rehearsal_current", "WARNING"),
+        (_contradict, "control_totals_equal", "FAILED"),
+        (_refuse_newer, "nothing_open", "WARNING"),
     ],
 )
 def test_each_check_notices_what_it_is_for(
@@ -132,13 +132,13 @@ def test_each_check_notices_what_it_is_for(
     check: str,
     result: str,
 ) -> None:
-    assert _results(ready)[check] == "passed"
+    assert _results(ready)[check] == "PASSED"
     with sessions.begin() as session:
         change(ready, session)
     found = next(it for it in _ask(ready)["checks"] if it["check"] == check)
     assert (found["result"], bool(found["remedy"])) == (result, True), found
     answer = _accept(ready, check)
-    expected = (201, None) if result == "warning" else (400, "readiness_not_acceptable")
+    expected = (201, None) if result == "WARNING" else (400, "readiness_not_acceptable")
     assert (answer.status_code, answer.json.get("code")) == expected
     assert _accept(ready, check).json["code"] == "readiness_not_acceptable", "already, or not at all"
 
@@ -148,25 +148,25 @@ def test_the_checks_follow_a_plan_from_its_file_to_its_end(
 ) -> None:
     waves.stage(3)
     assert _ask(waves)["ready_for"] == "go_live", "no wave is planned"
-    before = _results(waves, "?ready_for=wave")
-    assert (before["rehearsal_current"], before["window_long_enough"]) == ("warning", "warning")
-    assert before["backup_recent"] == "warning"
+    before = _results(waves, "?ready_for=next_wave")
+    assert (before["rehearsal_current"], before["window_long_enough"]) == ("WARNING", "WARNING")
+    assert before["backup_recent"] == "WARNING"
     plan = waves.plan({"size": 1}, REST, window=NIGHT)
-    assert _results(waves)["window_long_enough"] == "warning", "nothing was measured"
+    assert _results(waves)["window_long_enough"] == "WARNING", "nothing was measured"
     _rehearse(waves)
     with sessions.begin() as session:
         create_operations_team(session, f"Second {waves.supplier.team}")
     body = {"operations_team_name": f"Second {waves.supplier.team}", "window": None}
     waves.supplier.patch(f"/wave-plans/{plan['plan_id']}/waves/1/", body)
     found = _results(waves)
-    assert (found["team_exists"], found["window_long_enough"]) == ("warning", "passed")
+    assert (found["team_exists"], found["window_long_enough"]) == ("WARNING", "PASSED")
     assert waves.act(plan, 1, "start").status_code == 200
     waves.run()
     found = _results(waves)
-    assert (_ask(waves)["wave_number"], found["nothing_open"], found["four_eyes"]) == (2, "failed", "passed")
+    assert (_ask(waves)["wave_number"], found["nothing_open"], found["four_eyes"]) == (2, "FAILED", "PASSED")
     assert waves.act(plan, 1, "approve", reason="Compared").status_code == 200
     found = _results(waves)
-    assert (found["nothing_open"], found["four_eyes"]) == ("passed", "warning"), "the same key"
+    assert (found["nothing_open"], found["four_eyes"]) == ("PASSED", "WARNING"), "the same key"
 
 
 @pytest.mark.parametrize(

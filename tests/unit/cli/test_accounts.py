@@ -49,8 +49,9 @@ def test_an_account_is_skipped_and_unskipped_and_wrong_requests_are_explained(
     assert "not staged" in missing.stderr
     supplier.stage(account)
     assert run("accounts", "unskip", supplier.code, number).exit_code == 0  # there is nothing to do
-    assert run("accounts", "skip", supplier.code, number).exit_code == 0
-    again = run("accounts", "skip", supplier.code, number, "--json")
+    because = ("--reason", "Moves later", "--by", "Ada")
+    assert run("accounts", "skip", supplier.code, number, *because).exit_code == 0
+    again = run("accounts", "skip", supplier.code, number, *because, "--json")
     assert json.loads(again.stdout)["state"] == "SKIPPED"
     assert supplier.stage(account).status_code == 400
     assert run("accounts", "unskip", supplier.code, number).exit_code == 0
@@ -58,7 +59,11 @@ def test_an_account_is_skipped_and_unskipped_and_wrong_requests_are_explained(
     with supplier.Session() as session:
         told = stream_trail(session, TrailFilter(account=(supplier.code, number)))
         acts = [entry["action"] for entry in told if entry["action"] != "account.staged"]
+        of_organisation = TrailFilter(organisation=supplier.organisation, action="account.skipped")
+        reasons = [it["details"] for it in stream_trail(session, of_organisation) if it["details"]]
     assert acts == ["account.unskipped", "account.skipped"]
+    told_of_supplier = {"staged": 1, "not_staged": 0, "because": "Moves later", "by": "Ada"}
+    assert told_of_supplier in reasons, "reports have the entries of the supplier"
     assert "'NOBODY' does not exist" in run("accounts", "show", "NOBODY", number).stderr
 
 
@@ -92,7 +97,8 @@ def test_numbers_from_a_file_are_skipped_before_they_are_staged(
     numbers = [account["external_account_number"] for account in accounts]
     file = tmp_path / "numbers.txt"
     file.write_text("\n".join([numbers[0], "", f"  {numbers[1]}  ", numbers[0]]))
-    done = run("accounts", "skip", supplier.code, numbers[2], "--file", str(file), "--json")
+    because = ("--reason", "Moves later")
+    done = run("accounts", "skip", supplier.code, numbers[2], "--file", str(file), "--json", *because)
     listed = [json.loads(line) for line in done.stdout.splitlines()]
     assert sorted(it["external_account_number"] for it in listed) == sorted(numbers)
     assert {it["state"] for it in listed} == {"SKIPPED"}
@@ -100,15 +106,18 @@ def test_numbers_from_a_file_are_skipped_before_they_are_staged(
         told = stream_trail(
             session, TrailFilter(organisation=supplier.organisation, action="account.skipped")
         )
-        assert [(it["subject"], it["details"]) for it in told] == [(supplier.code, {"not_staged": 3})]
+        assert [(it["subject"], it["details"]) for it in told] == [
+            (supplier.code, {"not_staged": 3, "because": "Moves later"})
+        ]
     assert [supplier.stage(account).status_code for account in accounts] == [400] * 3
     shown = json.loads(run("accounts", "show", supplier.code, numbers[0], "--json").stdout)
     assert shown["import"]["state"] == "SKIPPED"
     put_back = run("accounts", "unskip", supplier.code, "--file", str(file), "--json")
     assert {json.loads(line)["state"] for line in put_back.stdout.splitlines()} == {None}
     assert [supplier.stage(account).status_code for account in accounts] == [201, 201, 400]
-    assert run("accounts", "skip", supplier.code).exit_code == 2
-    alike = run("accounts", "skip", supplier.code, "\uff11\uff12")  # would never be found
+    assert run("accounts", "skip", supplier.code, *because).exit_code == 2
+    assert "--reason" in run("accounts", "skip", supplier.code, numbers[0]).stderr
+    alike = run("accounts", "skip", supplier.code, "\uff11\uff12", *because)  # would never be found
     assert "send '1' instead" in alike.stderr
     assert alike.exit_code == 1
 

@@ -82,8 +82,9 @@ class Done:
     message: str
     #: The page to go to, or None to go back.
     location: str | None = None
-    #: Shown once, instead of going to a page: the title and the secret.
+    #: Shown once, instead of going to a page, and what it is.
     secret: str | None = None
+    secret_of: str = ""
 
 
 def act(

@@ -5,6 +5,7 @@ A staged account gets the state SKIPPED, and any other account a mark. A mark is
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -34,9 +35,17 @@ _UNMARK = """
 """
 
 
-def skip_accounts(session: Session, import_supplier_id: int, numbers: Sequence[str]) -> None:
+def skip_accounts(
+    session: Session,
+    import_supplier_id: int,
+    numbers: Sequence[str],
+    *,
+    reason: str | None = None,
+    by: str | None = None,
+) -> None:
     """Exclude accounts, staged or not, until `unskip_accounts`. Accounts skipped already are not changed.
 
+    The audit keeps the reason of a person, and `by`, who decided if that is not the actor.
     Raise NameInvalidError if an external account number is not valid, and the error of the first account that
     is being created or exists. The caller then rolls back.
     """
@@ -52,7 +61,8 @@ def skip_accounts(session: Session, import_supplier_id: int, numbers: Sequence[s
     # After the marks, because an account that is staged in between finds its mark.
     changed = states.change(transaction, import_supplier_id, numbers, SKIP)
     _check(transaction, import_supplier_id, numbers, SKIP)
-    _record(session, AuditAction.ACCOUNT_SKIPPED, import_supplier_id, changed, len(marked))
+    told = {"not_staged": len(marked), "because": reason, "by": by}
+    _record(session, AuditAction.ACCOUNT_SKIPPED, import_supplier_id, changed, **told)
 
 
 def unskip_accounts(session: Session, import_supplier_id: int, numbers: Sequence[str]) -> None:
@@ -66,19 +76,28 @@ def unskip_accounts(session: Session, import_supplier_id: int, numbers: Sequence
     unmarked = {row.external_account_number for row in transaction.execute(_UNMARK, values)}
     changed = states.change(transaction, import_supplier_id, numbers, UNSKIP)
     _check(transaction, import_supplier_id, [it for it in numbers if it not in unmarked], UNSKIP)
-    _record(session, AuditAction.ACCOUNT_UNSKIPPED, import_supplier_id, changed, len(unmarked))
+    _record(session, AuditAction.ACCOUNT_UNSKIPPED, import_supplier_id, changed, not_staged=len(unmarked))
 
 
 def _record(
-    session: Session, action: AuditAction, import_supplier_id: int, changed: Sequence[int], marks: int
+    session: Session,
+    action: AuditAction,
+    import_supplier_id: int,
+    changed: Sequence[int],
+    **told: Any,
 ) -> None:
+    """Record what was done to staged accounts, and to `not_staged` others, with what else is told.
+
+    An account that is not staged has no id, and the audit must not contain its number. If there is a reason,
+    the entry of the supplier, which is in its report, has it, too.
+    """
     supplier = session.get_one(ImportSupplier, import_supplier_id)
-    owner = supplier.organisation_id
+    owner, marks = supplier.organisation_id, told.pop("not_staged")
+    told = {name: it for name, it in told.items() if it}
     for process_id in changed:
-        record(session, action, "account", process_id, organisation_id=owner)
-    if marks:
-        # An account that is not staged has no id, and the audit must not contain its number.
-        details = {"not_staged": marks}
+        record(session, action, "account", process_id, organisation_id=owner, details=told or None)
+    if marks or (told and changed):
+        details = {"not_staged": marks, **({"staged": len(changed)} if told and changed else {}), **told}
         record(session, action, "import_supplier", supplier.code, organisation_id=owner, details=details)
 
 

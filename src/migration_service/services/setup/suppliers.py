@@ -16,6 +16,7 @@ from migration_payloads.moments import DEFAULT_TIME_ZONE, is_time_zone, today_in
 from migration_service.db.base import one_of
 from migration_service.db.sql import OpenTransaction, SqlConnection
 from migration_service.errors import (
+    ErrorItem,
     ImportSupplierCompleteError,
     ImportSupplierNotFoundError,
     ImportSupplierNotFoundInBodyError,
@@ -101,7 +102,8 @@ def create_import_supplier(
             "The code of an import supplier is part of a path: it cannot contain a slash or be only dots."
         )
     if not document_root.isprintable():
-        raise NameInvalidError("The document root must consist of printable characters.")
+        detail = "The document root must consist of printable characters."
+        raise NameInvalidError(detail, errors=[ErrorItem(NameInvalidError.code, detail, "document_root")])
     _check_time_zone(time_zone)
     supplier = ImportSupplier(
         organisation_id=get_organisation(session, organisation_name).id,
@@ -264,7 +266,8 @@ def set_time_zone(session: Session, code: str, time_zone: str) -> None:
 
 def _check_time_zone(name: str) -> None:
     if not is_time_zone(name):
-        raise NameInvalidError(f"{quoted(name)} is not a time zone: expected a name as {DEFAULT_TIME_ZONE}.")
+        detail = f"{quoted(name)} is not a time zone: expected a name as {DEFAULT_TIME_ZONE}."
+        raise NameInvalidError(detail, errors=[ErrorItem(NameInvalidError.code, detail, "time_zone")])
 
 
 def _statements(database: Session | SqlConnection) -> SqlConnection:

@@ -59,7 +59,7 @@ def make_command(name: str, line: str) -> click.Command:
     for it in describe():
         first, *names = it["command"].split()
         if first == name:
-            found.setdefault("".join(names[:1]), []).append(it)
+            found.setdefault("".join(word for word in names[:1] if not word.startswith("--")), []).append(it)
     if list(found) == [""]:
         return _command(name, found[""])
     for command, described in found.items():

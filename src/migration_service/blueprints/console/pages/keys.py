@@ -111,7 +111,7 @@ def issue() -> Response:
                 expires_at=datetime.now(UTC) + timedelta(days=days) if days else None,
             ),
         )
-        return Done(_("The key was issued. It is not shown again."), secret=key)
+        return Done(_("The key was issued. It is not shown again."), secret=key, secret_of=_("API key"))
 
     return act(form, preview, perform)
 
@@ -136,7 +136,7 @@ def roll(prefix: str) -> Response:
     def perform(session: Session) -> Done:
         _key(session, prefix)
         new, _old = api_keys.roll_api_key(session, prefix, timedelta(days=form.days.data or 0))
-        return Done(_("The successor was issued. It is not shown again."), secret=new)
+        return Done(_("The successor was issued. It is not shown again."), secret=new, secret_of=_("API key"))
 
     return act_on_reference(form, preview, perform)
 

@@ -145,7 +145,11 @@ def create() -> Response:
         _endpoint, secret = endpoints.create_endpoint(
             session, owner, address_rules(settings), seal(settings), values
         )
-        return Done(_("The webhook was created. Its secret is not shown again."), secret=secret)
+        return Done(
+            _("The webhook was created. Its secret is not shown again."),
+            secret=secret,
+            secret_of=_("Secret of the webhook"),
+        )
 
     return act(form, preview, perform)
 
@@ -270,7 +274,11 @@ def rotate(webhook_id: UUID) -> Response:
         endpoint = _endpoint_of(session, webhook_id, lock=True)
         hours = form.hours.data or 0
         secret = endpoints.rotate_secret(session, endpoint, seal(resources().settings), overlap_hours=hours)
-        return Done(_("The secret was replaced. It is not shown again."), secret=secret)
+        return Done(
+            _("The secret was replaced. It is not shown again."),
+            secret=secret,
+            secret_of=_("Secret of the webhook"),
+        )
 
     return act(form, preview, perform)
 
