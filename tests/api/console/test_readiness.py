@@ -16,7 +16,7 @@ def test_the_console_shows_what_is_in_the_way_and_a_person_accepts_it(
     code = waves.supplier.code
     with sessions.begin() as session:
         of_supplier = update(ImportSupplier).where(ImportSupplier.code == code)
-        session.execute(of_supplier.values(sends_customer_emails=True))
+        session.execute(of_supplier.values(sends_customer_emails=True, emails_at="at_creation"))
     page = administrator.see(f"/suppliers/{code}/ready/")
     assert "Customers get an e-mail as soon as their account is created" in page
     assert "Not yet." in page

@@ -99,7 +99,7 @@ def _fail_vendor(waves: WaveClient, session: Session) -> None:
 
 def _send_mail(waves: WaveClient, session: Session) -> None:
     of_supplier = update(ImportSupplier).where(ImportSupplier.code == waves.supplier.code)
-    session.execute(of_supplier.values(sends_customer_emails=True))
+    session.execute(of_supplier.values(sends_customer_emails=True, emails_at="at_creation"))
 
 
 def _send_a_book(waves: WaveClient, _session: Session) -> None:

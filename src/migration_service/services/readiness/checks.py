@@ -14,7 +14,7 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from migration_payloads.moments import write_moment
-from migration_service.models import Batch, OperationsTeam, PaymentVendor
+from migration_service.models import Batch, ImportSupplier, OperationsTeam, PaymentVendor
 from migration_service.services.batches import clock
 from migration_service.services.reconciliation.book_totals import read_book
 from migration_service.services.reconciliation.differences import Totals
@@ -24,7 +24,14 @@ from migration_service.services.setup.backups import find_last_backup
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.waves.plans import count_pending
 from migration_service.services.waves.reports import PlanReport, WaveReport
-from migration_service.states import BatchKind, BatchMode, BatchState, CheckResult, ReadinessCheck
+from migration_service.states import (
+    BatchKind,
+    BatchMode,
+    BatchState,
+    CheckResult,
+    EmailMoment,
+    ReadinessCheck,
+)
 
 #: The age from which a backup is too old.
 _OLDEST_BACKUP = timedelta(days=1)
@@ -48,11 +55,12 @@ SAYS: dict[str, tuple[CheckResult, str, str]] = {
         "These payment vendors do not answer: %(vendors)s.",
         "Ask the vendor, or let an operator correct its address and secret.",
     ),
+    "mail_held": (_PASSED, "E-mails to customers are held when their account is created.", ""),
     "mail_off": (_PASSED, "Customers get no e-mail when their account is created.", ""),
     "mail_on": (
         _WARNING,
         "Customers get an e-mail as soon as their account is created, and an undo is then blocked.",
-        "Let an operator switch the e-mails off until go-live.",
+        "Let an operator hold the e-mails until go-live.",
     ),
     "fits": (_PASSED, "Nine of ten waves like wave %(wave)s end within its window.", ""),
     "no_window": (_PASSED, "Wave %(wave)s has no window, so it may take as long as it needs.", ""),
@@ -185,7 +193,11 @@ def check_vendors(it: Situation) -> Said:
 
 def check_mail(it: Situation) -> Said:
     """Check that customers get no e-mail before go-live."""
-    return ("mail_on" if it.supplier.sends_customer_emails else "mail_off"), {}
+    if not it.supplier.sends_customer_emails:
+        return "mail_off", {}
+    supplier = it.session.get_one(ImportSupplier, it.supplier.id)
+    is_past = supplier.emails_from is not None and supplier.emails_from <= clock.read_clock(it.session)
+    return ("mail_on" if supplier.emails_at == EmailMoment.AT_CREATION or is_past else "mail_held"), {}
 
 
 def check_window(it: Situation) -> Said:

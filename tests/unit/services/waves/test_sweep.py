@@ -219,7 +219,7 @@ def test_a_wave_is_judged_once_all_of_it_has_been_compared(session: Session, cus
     with patch.object(created_accounts, "PAGE", 2):
         *before, last = _run(session, wave)
     assert {*before} == {("RECONCILING", None, None)}
-    assert len(before) == 5  # two pages of accounts, their end, and both kinds of lines
+    assert len(before) == 6  # two pages of accounts, their end, both kinds of lines, and old figures
     assert last == ("DIFFERS", 3, 0)
     found = {"differing": 3, "open": 0, "batch_id": str(wave.batch_id)}
     assert acts(session) == [("wave.found_different", "1", found)]
