@@ -568,6 +568,17 @@ class CertificateAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckAnswer:
+    check: str
+    result: str
+    detail: str
+    remedy: str
+    accepted_by: "str | None"
+    accepted_at: "datetime | None"
+    accepted_because: "str | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedAccountAnswer:
     external_account_number: str
     change: str
