@@ -203,6 +203,7 @@ def settings(embedded_servers: EmbeddedServers) -> Settings:
         redis_url=embedded_servers.redis_url,
         secret_key=embedded_servers.home.secret("secret_key"),
         certificate_key="MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=",
+        go_live_receipt_hours=0,  # tests of the receipt ask for one
     )
 
 

@@ -67,6 +67,8 @@ NAMES = {
     "get_undo": "undo show",
     "get_undo_results": "undo results",
     "cancel_undo": "undo cancel",
+    "get_receipt": "go-live receipt",
+    "accept_exception": "go-live accept",
     "preview_go_live": "go-live preview",
     "start_go_live": "go-live start",
     "list_go_lives": "go-live list",

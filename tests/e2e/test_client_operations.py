@@ -132,6 +132,9 @@ def test_a_go_live_is_previewed_confirmed_and_shown(run: Run) -> None:
     sooner, later = (f"{datetime.now(UTC) + timedelta(days=it):%Y-%m-%dT%H:%M:%SZ}" for it in (9, 99))
     declined = run(*planned, "--at", sooner, given="n\n", expect=1)
     assert "accounts\t2" in declined.stdout
+    assert "(go_live_not_ready)" in run(*planned, "--yes", expect=2).stderr
+    run("reconcile", SUPPLIER, "--batch", id_)
+    assert "clean\tTrue" in run("go-live", "receipt", SUPPLIER, "--batch", id_).stdout
     set_ = _json(run(*planned, "--at", later, "--yes", "--json"))
     assert (set_["state"], set_["decided_by"]) == ("PENDING", "Ada")
     assert "CANCELLED" in run("go-live", "cancel", set_["go_live_id"]).stdout

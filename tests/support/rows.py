@@ -33,7 +33,7 @@ from migration_service.services.reconciliation.comparisons import (
 from migration_service.services.reconciliation.differences import AccountDifference
 from migration_service.services.reconciliation.verdict import Verdict, judge
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
-from migration_service.services.undo.go_live import GoLiveOrder, start_go_live
+from migration_service.services.undo.go_live import Gate, GoLiveOrder, start_go_live
 from support.factories import Customer
 
 _Row = TypeVar("_Row", bound=Base)
@@ -214,4 +214,4 @@ def read_now(session: Session) -> datetime:
 def set_live(session: Session, code: str, at: datetime | None = None, **values: Any) -> datetime:
     """Let a supplier go live, by default now, and return the moment."""
     supplier = get_import_supplier(session, code, organisation_id=None)
-    return start_go_live(session, GoLiveOrder(supplier=supplier, at=at, **values)).live_at
+    return start_go_live(session, GoLiveOrder(supplier=supplier, gate=Gate(hours=0), at=at, **values)).live_at

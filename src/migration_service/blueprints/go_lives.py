@@ -25,6 +25,7 @@ from migration_service.schemas.go_lives import (
     GoLiveTargetSchema,
 )
 from migration_service.services.undo.go_live import (
+    Gate,
     GoLiveOrder,
     cancel_go_live,
     get_batch_to_go_live,
@@ -83,7 +84,14 @@ def preview(body: dict[str, Any]) -> Response:
 @blueprint.post("/", endpoint="start_go_live")
 @idempotent(blueprint)
 @blueprint.response(202, GoLiveAnswerSchema, example=_GO_LIVE | {"state": "PENDING", "finished_at": None})
-@answers_errors(blueprint, *_ORDER_ERRORS, errors.GoLivePastError, *KEY_ERRORS)
+@answers_errors(
+    blueprint,
+    *_ORDER_ERRORS,
+    errors.GoLivePastError,
+    errors.GoLiveNotReadyError,
+    errors.GoLiveFourEyesError,
+    *KEY_ERRORS,
+)
 @json_body(blueprint, GoLiveBodySchema(), _BODY)
 def start(body: dict[str, Any]) -> Response:
     """Let accounts go live
@@ -91,7 +99,8 @@ def start(body: dict[str, Any]) -> Response:
     Accounts of a wave, of a batch, with these numbers, or all of the supplier: now, or at a moment, which can
     be changed until it comes by sending the go-live of the same wave, batch or supplier again. Workers mark
     the accounts, each with the event `account.went_live`. From then on their owner is the platform, and they
-    can never be undone. Other accounts of the supplier are not affected.
+    can never be undone. Other accounts of the supplier are not affected. It asks for a receipt: a comparison
+    of the last day with nothing open, or with exceptions that were accepted.
     """
     with resources().Session.begin() as session:
         it = start_go_live(session, _read_order(session, body))
@@ -158,6 +167,7 @@ def _read_order(session: Session, body: dict[str, Any]) -> GoLiveOrder:
         batch_id = get_batch_of_wave(session, body["wave"]["plan_id"], body["wave"]["number"], supplier)
     return GoLiveOrder(
         supplier=supplier,
+        gate=Gate.of(resources().settings),
         at=body.get("at"),
         batch=get_batch_to_go_live(session, batch_id, supplier) if batch_id else None,
         external_account_numbers=body.get("external_account_numbers"),

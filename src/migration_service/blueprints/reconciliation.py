@@ -17,11 +17,13 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream, stream_array
 from migration_service.schemas import reconciliation
 from migration_service.services.access.api_keys import get_api_key_name
-from migration_service.services.reconciliation import acknowledgements, comparisons
+from migration_service.services.reconciliation import acknowledgements, comparisons, receipts
 from migration_service.services.reconciliation.answer import describe_progress, stream_reconciliation
 from migration_service.services.reconciliation.created_accounts import stream_id_map
 from migration_service.services.reconciliation.differences import NOT_COMPARED
 from migration_service.services.reconciliation.verdict import judge
+from migration_service.services.undo.go_live import decider
+from migration_service.states import Problem
 
 _ACKNOWLEDGEMENTS = reconciliation.AcknowledgementAnswerSchema(many=True)
 
@@ -62,6 +64,14 @@ _EXAMPLE = reconciliation.ReconciliationAnswerSchema.example(
     not_comparable=0,
     not_compared=list(NOT_COMPARED),
     problems=[{"problem": "OPEN", "number": 1}, {"problem": "DIFFERING", "number": 1}],
+)
+_RECEIPT = reconciliation.ReceiptAnswerSchema.example(batch_id=None)
+_EXCEPTION = {"problem": "DIFFERING", "reason": "The meter was replaced meanwhile.", "by": "Grace"}
+_RECEIPT_ERRORS = (
+    errors.RequestFailedValidationError,
+    errors.BatchStateError,
+    errors.ImportSupplierNotFoundError,
+    errors.BatchNotFoundError,
 )
 _ID_MAP_EXAMPLE = (
     "external_account_number,service_account_number,account_created_at\r\n"
@@ -184,6 +194,48 @@ def get_acknowledgements(import_supplier_code: str) -> Response:
             yield encode_json(_ACKNOWLEDGEMENTS.dump(found)).decode()[1:-1]
 
     return stream_array(pages())
+
+
+@blueprint.get("/<import_supplier_code>/receipt/")
+@query_arguments(blueprint, reconciliation.ReceiptArgumentsSchema())
+@blueprint.response(200, reconciliation.ReceiptAnswerSchema, example=_RECEIPT)
+@answers_errors(blueprint, *_RECEIPT_ERRORS)
+@database_searches()
+def get_receipt(arguments: dict[str, Any], import_supplier_code: str) -> Response:
+    """Get the receipt of a supplier or a batch
+
+    What the kept comparison found, with the hashes of the files and the exceptions that were accepted. A
+    go-live asks for one that is recent and has nothing open.
+    """
+    with resources().Session.begin() as session:
+        supplier = supplier_in_path(session, import_supplier_code)
+        batch_id = comparisons.get_batch_to_reconcile(session, arguments.get("batch"), supplier)
+        return jsonify(receipts.read_receipt(session, supplier, batch_id).as_json())
+
+
+@blueprint.post("/<import_supplier_code>/receipt/exceptions/")
+@blueprint.response(201, reconciliation.ReceiptAnswerSchema, example=_RECEIPT)
+@answers_errors(blueprint, *_RECEIPT_ERRORS, errors.ParseError, errors.NoReceiptError)
+@json_body(blueprint, reconciliation.ReceiptExceptionBodySchema(), _EXCEPTION)
+def accept_exception(body: dict[str, Any], import_supplier_code: str) -> Any:
+    """Accept something that is open in a receipt
+
+    Send the problem and a reason. Of `DIFFERING`, one account can be named. The exception holds until the
+    next comparison.
+    """
+    with resources().Session.begin() as session:
+        supplier = supplier_in_path(session, import_supplier_code)
+        batch_id = comparisons.get_batch_to_reconcile(session, body.get("batch"), supplier)
+        receipt = receipts.accept_exception(
+            session,
+            supplier,
+            batch_id,
+            Problem(body["problem"]),
+            reason=body["reason"],
+            accepted_by=body.get("by") or decider() or "",
+            external_account_number=body.get("external_account_number"),
+        )
+        return jsonify(receipt.as_json()), 201
 
 
 @blueprint.get("/<import_supplier_code>/id-map/")

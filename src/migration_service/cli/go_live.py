@@ -10,7 +10,13 @@ from migration_service.cli.moments import Moment
 from migration_service.cli.output import count, json_option, show_done
 from migration_service.cli.session import open_sessions, read_settings
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.services.undo.go_live import GoLiveOrder, GoLivePreview, preview_go_live, start_go_live
+from migration_service.services.undo.go_live import (
+    Gate,
+    GoLiveOrder,
+    GoLivePreview,
+    preview_go_live,
+    start_go_live,
+)
 from migration_service.services.undo.open_work import find_open_work
 
 
@@ -36,10 +42,12 @@ def go_live(
     It first shows what is still open and how many accounts are affected, and asks for confirmation. A future
     date can be changed until it is reached. Then it is final.
     """
-    with open_sessions(read_settings()) as sessions:
+    settings = read_settings()
+    gate = Gate.of(settings)
+    with open_sessions(settings) as sessions:
         with sessions.begin() as session:
             known = get_import_supplier(session, supplier, organisation_id=None)
-            found = preview_go_live(session, GoLiveOrder(supplier=known, at=at))
+            found = preview_go_live(session, GoLiveOrder(supplier=known, gate=gate, at=at))
         if yes and found.is_past and not may_be_past:
             at_then = f"{_write(found.live_at)} is in the past"
             raise click.UsageError(f"{at_then}. Add --in-the-past if {supplier!r} did go live then.")
@@ -47,7 +55,7 @@ def go_live(
             _show_open(sessions, supplier)
             click.confirm(f"{_describe(found, is_now=at is None)} Continue?", abort=True, err=True)
         with sessions.begin() as session:
-            order = GoLiveOrder(supplier=known, at=at, may_be_past=found.is_past, by=by)
+            order = GoLiveOrder(supplier=known, gate=gate, at=at, may_be_past=found.is_past, by=by)
             live_at = start_go_live(session, order).live_at
     record = {"import_supplier": supplier, "live_at": live_at, "accounts": found.accounts}
     verb = "went" if found.is_past or at is None else "goes"

@@ -143,6 +143,15 @@ class Settings:
         180,
         at_least=0,
     )
+    go_live_receipt_hours: float = setting(
+        "The age in hours of the comparison that a go-live asks for, with nothing open in it, or with "
+        "exceptions. 0: it asks for none.",
+        24.0,
+        at_least=0,
+    )
+    go_live_four_eyes: bool = setting(
+        "Whether nobody may decide a go-live who has accepted an exception of its receipt.", False
+    )
     error_retention_days: int = setting(
         "Days that the error texts of attempts and customer e-mails are kept. Their codes are kept. 0 means "
         "no limit.",

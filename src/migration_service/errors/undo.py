@@ -129,3 +129,30 @@ class CertificatesNotSetUpError(InvalidError):
     code = "certificates_not_set_up"
     default_detail = "The service has no key to sign certificates."
     remedy = "Ask the operator to set MIGRATION_SERVICE_CERTIFICATE_KEY."
+
+
+class NoReceiptError(InvalidError):
+    """Nothing has been compared, so there is no receipt."""
+
+    code = "no_receipt"
+    default_detail = "There is no receipt: nothing of this supplier or batch has been compared."
+    remedy = "Reconcile the supplier or the batch first."
+
+
+class GoLiveNotReadyError(InvalidError):
+    """Go-live asks for a receipt: a recent comparison in which nothing is open that nobody has accepted."""
+
+    code = "go_live_not_ready"
+    default_detail = "Go-live asks for a recent comparison in which nothing is open."
+    remedy = (
+        "Reconcile again if the comparison is too old. Resolve what is open, or have it accepted with a "
+        "reason."
+    )
+
+
+class GoLiveFourEyesError(InvalidError):
+    """Somebody else has to decide than the person who accepted an exception."""
+
+    code = "go_live_needs_another_person"
+    default_detail = "You have accepted an exception of the receipt, so somebody else has to decide."
+    remedy = "Let another person decide that the accounts go live."

@@ -24,6 +24,7 @@ from migration_service.models.comparison import (
     FigureDifference,
     OldFigure,
     OldFigures,
+    ReceiptException,
 )
 from migration_service.models.customer_email import AlertEmail, CustomerEmail
 from migration_service.models.event import Event, EventConsumer, EventHistory
@@ -109,6 +110,7 @@ __all__ = [
     "Organisation",
     "PaymentInstruction",
     "PaymentVendor",
+    "ReceiptException",
     "RefreshToken",
     "Register",
     "RetiredAccountNumber",

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, LargeBinary, func, text
+from sqlalchemy import CheckConstraint, ForeignKey, Identity, Index, LargeBinary, func, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -68,6 +68,24 @@ class ComparedAccount(Base):
     external_account_number: Mapped[str]
     #: A `differences.AccountDifference` as JSON. It is text, so that numbers stay as they were written.
     found: Mapped[str]
+
+
+class ReceiptException(Base):
+    """Something that a comparison left open and a person accepted. It is removed with its comparison."""
+
+    __tablename__ = "receipt_exception"
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    comparison_id: Mapped[UUID] = mapped_column(ForeignKey(Comparison.id, ondelete="CASCADE"), index=True)
+    #: A value of Problem, and how many accounts, lines, measures or files it concerned.
+    problem: Mapped[str]
+    number: Mapped[int]
+    #: The differing account, or None for all that the problem concerned.
+    external_account_number: Mapped[str | None]
+    #: The reason, without personal data, and the person or API key that accepted it.
+    reason: Mapped[str]
+    accepted_by: Mapped[str]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class ComparedPiece(Base):

@@ -1,9 +1,11 @@
 """Undos, which remove accounts before go-live, and the retired numbers of these accounts."""
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ARRAY, CheckConstraint, ForeignKey, Index, SmallInteger, Text, func, text
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.db.base import Base, literals
@@ -102,6 +104,8 @@ class GoLive(Base):
     accounts: Mapped[int] = mapped_column(server_default="0")
     #: The number of held e-mails to customers that were released with them.
     emails: Mapped[int] = mapped_column(server_default="0")
+    #: What it relied on: a `receipts.Receipt` as JSON. None for named accounts, or if none was asked for.
+    receipt: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     finished_at: Mapped[datetime | None]
     #: When a message was last published for it, or a worker last processed it.

@@ -64,6 +64,7 @@ class GoLivePreviewAnswerSchema(_ScopeSchema):
     accounts = answers.Integer("Accounts that go live, and can then never be undone.", 1_000)
     already_live = answers.Integer("Accounts that have gone live already.", 0)
     emails = answers.Integer("Held e-mails to customers that are then sent.", 1_192)
+    not_ready = answers.List(answers.String, "Why it is not allowed yet. Empty if it is.", [])
 
 
 class GoLiveAnswerSchema(_ScopeSchema):
@@ -76,5 +77,10 @@ class GoLiveAnswerSchema(_ScopeSchema):
     decided_by = answers.String("Who decided.", "Grace", allow_none=True)
     accounts = answers.Integer("The number of accounts that have gone live.", 1_000)
     emails = answers.Integer("The number of held e-mails to customers that were released with them.", 1_192)
+    receipt = answers.Dict(
+        "The receipt that it relies on. Null for named accounts, or if none was asked for.",
+        {},
+        allow_none=True,
+    )
     created_at = answers.Moment("When it was decided, in UTC.", "2027-02-26T15:00:00Z")
     finished_at = answers.Moment("When it ended, in UTC.", _MOMENT, allow_none=True)

@@ -6,7 +6,15 @@ from marshmallow import post_load, validates_schema
 from marshmallow.exceptions import ValidationError
 
 from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
-from migration_payloads.schemas.fields import Flag, Identifier, Message, Values, WholeNumber
+from migration_payloads.schemas.fields import (
+    Choice,
+    Flag,
+    Identifier,
+    Message,
+    NormalIdentifier,
+    Values,
+    WholeNumber,
+)
 from migration_service.schemas import answers, control_totals
 from migration_service.schemas.deciding import decided_by
 from migration_service.schemas.old_figures import FigureCountsAnswerSchema
@@ -349,3 +357,72 @@ class AcknowledgementAnswerSchema(AnswerSchema):
     reason = answers.String("Why it is not migrated.", "Moved to another supplier before the migration.")
     acknowledged_by = answers.String("Who decided, or the name of the API key that was used.", "Migration")
     acknowledged_at = answers.Moment("When, in UTC.", "2026-03-01T10:15:00Z")
+
+
+class ReceiptArgumentsSchema(Fields):
+    """The query string of a receipt."""
+
+    batch = Identifier("The receipt of this batch, instead of the whole supplier.", _BATCH_ID)
+
+
+class ReceiptExceptionBodySchema(CommandFields):
+    """Something of a receipt that is accepted."""
+
+    problem = Choice(Problem, "The problem that is accepted.", "DIFFERING", required=True)
+    external_account_number = NormalIdentifier(
+        "Of DIFFERING: only this account. Without it, everything that the problem concerns.", "10000003"
+    )
+    batch = Identifier("In the receipt of this batch, instead of the whole supplier.", _BATCH_ID)
+    reason = Identifier(
+        "Why. It is kept: no personal data.",
+        "The meter was replaced meanwhile.",
+        required=True,
+        max_length=1_000,
+    )
+    by = decided_by()
+
+
+class ReceiptExceptionAnswerSchema(AnswerSchema):
+    """An exception of a receipt."""
+
+    problem = answers.String("The problem.", "DIFFERING", words=Problem)
+    number = answers.Integer("How many accounts, lines, measures or files it concerned.", 1)
+    external_account_number = answers.String("The account, or null for all.", "10000003", allow_none=True)
+    reason = answers.String("Why it was accepted.", "The meter was replaced meanwhile.")
+    accepted_by = answers.String("Who accepted it.", "Grace")
+    created_at = answers.Moment("When, in UTC.", "2027-02-28T15:00:00Z")
+
+
+class ReceiptFileAnswerSchema(AnswerSchema):
+    """A file of a receipt."""
+
+    batch_id = answers.UUID("The batch that took it in.", _BATCH_ID)
+    file_name = answers.String("Its name.", "book.ndjson", allow_none=True)
+    sha256 = answers.String("The SHA-256 of its bytes, in hexadecimal.", "9f86d081884c7d65" * 4)
+    lines = answers.Integer("The number of its lines.", 1_000)
+
+
+class ReceiptTotalAnswerSchema(AnswerSchema):
+    """A sum over the compared accounts."""
+
+    measure = answers.String("What is counted or added up.", "ledger_balances")
+    staged = answers.String("As staged: a number, exact to the cent.", "-1204.55")
+    created = answers.String("As created.", "-1204.55")
+
+
+class ReceiptAnswerSchema(AnswerSchema):
+    """A receipt: a kept comparison, and what was accepted of it."""
+
+    import_supplier = answers.String("Code of the import supplier.", "DEMO_SUPPLIER")
+    batch_id = answers.UUID("The batch, or null for the whole supplier.", _BATCH_ID, allow_none=True)
+    comparison_id = answers.UUID("The comparison. Null before the first one.", _BATCH_ID, allow_none=True)
+    compared_at = answers.Moment("When it ended, in UTC.", "2027-02-28T14:00:00Z", allow_none=True)
+    clean = answers.Boolean("Whether there is no problem.", False)
+    problems = answers.List(ProblemAnswerSchema, "Why it is not clean.")
+    open = answers.List(ProblemAnswerSchema, "The problems that no exception covers.", [])
+    exceptions = answers.List(ReceiptExceptionAnswerSchema, "What was accepted.")
+    sent = answers.Integer("Accounts and lines that were sent.", 1_000)
+    created = answers.Integer("Accounts of them that were created.", 999)
+    compared = answers.Integer("Created accounts whose values were all compared.", 999)
+    totals = answers.List(ReceiptTotalAnswerSchema, "Counts and sums, as staged and as created.")
+    files = answers.List(ReceiptFileAnswerSchema, "The files. Of a wave, those of its supplier.")

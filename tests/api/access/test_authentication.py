@@ -79,6 +79,7 @@ BODIES = {
         "reason": "Left on purpose.",
         "external_account_numbers": ["1"],
     },
+    "reconciliation.accept_exception": lambda _customer: {"problem": "OPEN", "reason": "Known."},
     "account_imports.process_account": lambda customer: {
         "external_account_number": "1",
         "import_supplier_code": customer.import_supplier,

@@ -76,7 +76,7 @@ _WITHOUT_A_KEY = {
     *("obtain_token", "end_session", "forget_event_consumer", "erase_account"),
     *("validate_account", "stage_account", "acknowledge_open", "set_batch_brake", "accept_warning"),
     *("pause_batch", "resume_batch", "cancel_batch", "preview_undo", "cancel_undo"),
-    *("preview_go_live", "cancel_go_live", "preview_replacement"),
+    *("preview_go_live", "cancel_go_live", "accept_exception", "preview_replacement"),
     *("start_wave", "pause_wave", "resume_wave", "stop_wave", "approve_wave", "reconcile_wave"),
 }
 

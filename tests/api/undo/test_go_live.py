@@ -1,5 +1,6 @@
 """Go-live over HTTP: of a batch, of named accounts and of a supplier, and who owns an account then."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -9,11 +10,12 @@ from flask import Flask
 from sqlalchemy import select, update
 
 from migration_service.blueprints.requests.resources import resources
-from migration_service.models import Event, GoLive
+from migration_service.models import Account, Comparison, Event, GoLive
 from migration_service.tasks.jobs import sweep_jobs
 from migration_service.tasks.names import MARK_LIVE
 from support.audit import list_entries
 from support.batch_client import BatchClient
+from support.factories import json_of
 from support.go_lives import GoLiveClient
 from support.imported_account import refusal_of
 from support.messages import noted_messages
@@ -151,3 +153,76 @@ def test_what_cannot_go_live_is_refused_with_its_reason(batches: BatchClient, go
         assert answer.status_code in (400, 404), answer.text
         body = answer.json or {}
         assert code in {body["code"], *(it["code"] for it in body.get("errors", ()))}, answer.text
+
+
+@pytest.fixture
+def gate(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let go-live ask for a receipt, and for another person than the one who accepted an exception."""
+    with app.app_context():
+        shared = resources()
+    settings = replace(shared.settings, go_live_receipt_hours=24, go_live_four_eyes=True)
+    monkeypatch.setitem(app.extensions, "migration_service", replace(shared, settings=settings))
+
+
+def _receipt(go_lives: GoLiveClient, query: str = "") -> dict[str, Any]:
+    answer = go_lives.supplier.get(f"/reconciliation/{go_lives.supplier.code}/receipt/{query}")
+    return dict(json_of(answer))
+
+
+@pytest.mark.usefixtures("gate")
+def test_a_go_live_asks_for_a_recent_comparison_with_nothing_open(
+    batches: BatchClient, go_lives: GoLiveClient
+) -> None:
+    batch_id, numbers = _book(batches, 2)
+    lacks = "There is no comparison of the last 24 hours: reconcile first."
+    assert go_lives.preview(batch=batch_id)["not_ready"][0] == lacks
+    for target in ({"batch": batch_id}, {"external_account_numbers": numbers[:1]}, {}):
+        assert refusal_of(go_lives.post(**target)) == (400, "go_live_not_ready")
+    go_lives.supplier.reconcile(f"?batch={batch_id}")
+    receipt = _receipt(go_lives, f"?batch={batch_id}")
+    assert (receipt["clean"], receipt["open"], receipt["compared"]) == (True, [], 2)
+    assert [(it["batch_id"], len(it["sha256"])) for it in receipt["files"]] == [(batch_id, 64)]
+    assert {"measure": "accounts", "staged": "2", "created": "2"} in receipt["totals"]
+    assert go_lives.run(external_account_numbers=numbers[:1])["receipt"] is None
+    with go_lives.supplier.Session.begin() as session:
+        session.execute(update(Comparison).values(finished_at=datetime.now(UTC) - timedelta(hours=25)))
+    assert go_lives.preview(batch=batch_id)["not_ready"] == [lacks]
+    assert refusal_of(go_lives.post(external_account_numbers=numbers)) == (400, "go_live_not_ready")
+    go_lives.supplier.reconcile(f"?batch={batch_id}")
+    relied_on = go_lives.run(batch=batch_id)["receipt"]
+    assert relied_on["comparison_id"] == _receipt(go_lives, f"?batch={batch_id}")["comparison_id"]
+
+
+@pytest.mark.usefixtures("gate")
+def test_what_is_open_is_accepted_with_a_reason_by_another_person(
+    batches: BatchClient, go_lives: GoLiveClient
+) -> None:
+    _, numbers = _book(batches, 2)
+    code = go_lives.supplier.code
+    path = f"/reconciliation/{code}/receipt/exceptions/"
+
+    def accept(**fields: Any) -> Any:
+        return go_lives.supplier.post(path, {"reason": "Known.", "by": "Ada"} | fields)
+
+    assert refusal_of(accept(problem="DIFFERING")) == (400, "no_receipt")
+    with go_lives.supplier.Session.begin() as session:
+        session.execute(update(Account).values(billing_postcode="9999 ZZ"))
+    go_lives.supplier.reconcile()
+    assert [it["problem"] for it in _receipt(go_lives)["open"]] == ["DIFFERING"]
+    assert refusal_of(accept(problem="OPEN")) == (400, "request_failed_validation")
+    unknown = accept(problem="DIFFERING", external_account_number="nobody")
+    assert refusal_of(unknown) == (400, "request_failed_validation")
+    one = accept(problem="DIFFERING", external_account_number=numbers[0])
+    assert one.status_code == 201, one.text
+    assert one.json["open"] == [{"problem": "DIFFERING", "number": 2}], "one of two is not all"
+    assert refusal_of(go_lives.post()) == (400, "go_live_not_ready")
+    assert go_lives.run(external_account_numbers=numbers[:1])["accounts"] == 1
+    assert refusal_of(go_lives.post(external_account_numbers=numbers)) == (400, "go_live_not_ready")
+    accepted = accept(problem="DIFFERING").json
+    assert (accepted["clean"], accepted["open"], len(accepted["exceptions"])) == (False, [], 2)
+    assert refusal_of(go_lives.post(by="Ada")) == (400, "go_live_needs_another_person")
+    relied_on = go_lives.run(by="Grace")["receipt"]
+    assert [(it["number"], it["accepted_by"]) for it in relied_on["exceptions"]] == [(1, "Ada"), (2, "Ada")]
+    assert len(list_entries(go_lives.supplier.Session(), action="receipt.exception_accepted")) == 2
+    go_lives.supplier.reconcile()
+    assert _receipt(go_lives)["exceptions"] == [], "they hold until the next comparison"

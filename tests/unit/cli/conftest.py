@@ -19,6 +19,7 @@ def run(migrated: Settings) -> Callable[..., Result]:
             "REDIS_URL": migrated.redis_url,
             "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
             "MIGRATION_SERVICE_HOME": "/nonexistent",
+            "MIGRATION_SERVICE_GO_LIVE_RECEIPT_HOURS": "0",
             **variables,
         }
         result = CliRunner().invoke(main, arguments, env=environment, input=given)

@@ -43,7 +43,7 @@ from migration_service.services.batches.control import resume_batch
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.imports import states
 from migration_service.services.undo.execution import revert_piece
-from migration_service.services.undo.go_live import GoLiveOrder, start_go_live
+from migration_service.services.undo.go_live import Gate, GoLiveOrder, start_go_live
 from migration_service.services.undo.going_live import mark_piece
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import cancel_undo, start_undo
@@ -52,7 +52,7 @@ from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.go_lives import GoLiveClient
 from support.imported_account import ImportedAccount
-from support.interleavings import COMMIT, Run, Script, Step, explore
+from support.interleavings import COMMIT, ROLLBACK, Run, Script, Step, explore
 from support.rows import set_live
 from support.servers import EmbeddedServers
 from support.supplier_client import SupplierClient
@@ -281,7 +281,9 @@ def _going_live(undone: Undone) -> Act:
 
 def _go_live_of(undone: Undone, **values: Any) -> UUID:
     with undone.supplier.Session.begin() as session:
-        return start_go_live(session, GoLiveOrder(supplier=undone.supplier.known(), **values)).id
+        return start_go_live(
+            session, GoLiveOrder(supplier=undone.supplier.known(), gate=Gate(hours=0), **values)
+        ).id
 
 
 def _marking(undone: Undone) -> Act:
@@ -302,11 +304,17 @@ def _marking(undone: Undone) -> Act:
     return [("mark", lambda session: mark_piece(session, go_live_id)), COMMIT], check
 
 
+def _marking_that_dies(undone: Undone) -> Act:
+    """Kill the worker before its commit: another one marks the account, or finds it reverted."""
+    (mark, _commit), check = _marking(undone)
+    return [mark, ROLLBACK], check
+
+
 @pytest.mark.parametrize(
     "make",
     [
         *(_transaction, _confirmation, _process_request, _erasure, _batch_again, _other_undo),
-        *(_going_live, _marking),
+        *(_going_live, _marking, _marking_that_dies),
     ],
 )
 def test_an_undo_and_another_act(start: Start, make: Callable[[Undone], Act]) -> None:

@@ -134,8 +134,16 @@ class GoLiveInPast(ServiceError):
     """The moment of the go-live is in the past, and that was not confirmed."""
 
 
+class GoLiveNeedsAnotherPerson(ServiceError):
+    """Somebody else has to decide than the person who accepted an exception."""
+
+
 class GoLiveNotFound(ServiceError):
     """The go-live does not exist, or belongs to another organisation."""
+
+
+class GoLiveNotReady(ServiceError):
+    """Go-live asks for a receipt: a recent comparison in which nothing is open that nobody has accepted."""
 
 
 class GoLiveStateConflict(ServiceError):
@@ -196,6 +204,10 @@ class MethodNotAllowed(ServiceError):
 
 class NewerVersionStaged(ServiceError):
     """A payload of a later extract is staged, or one that was sent after the file of this line."""
+
+
+class NoReceipt(ServiceError):
+    """Nothing has been compared, so there is no receipt."""
 
 
 class NoWorkerAvailable(ServiceError):

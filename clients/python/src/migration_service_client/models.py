@@ -784,6 +784,7 @@ class GoLiveAnswer:
     decided_by: "str | None"
     accounts: int
     emails: int
+    receipt: "dict[str, Any] | None"
     created_at: datetime
     finished_at: "datetime | None"
 
@@ -799,6 +800,7 @@ class GoLivePreviewAnswer:
     accounts: int
     already_live: int
     emails: int
+    not_ready: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -960,6 +962,48 @@ class ReadinessAnswer:
     wave_number: "int | None"
     ready: bool
     checks: "tuple[CheckAnswer, ...]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptAnswer:
+    import_supplier: str
+    batch_id: "str | None"
+    comparison_id: "str | None"
+    compared_at: "datetime | None"
+    clean: bool
+    problems: "tuple[ProblemAnswer, ...]"
+    open: "tuple[ProblemAnswer, ...]"
+    exceptions: "tuple[ReceiptExceptionAnswer, ...]"
+    sent: int
+    created: int
+    compared: int
+    totals: "tuple[ReceiptTotalAnswer, ...]"
+    files: "tuple[ReceiptFileAnswer, ...]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptExceptionAnswer:
+    problem: str
+    number: int
+    external_account_number: "str | None"
+    reason: str
+    accepted_by: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptFileAnswer:
+    batch_id: str
+    file_name: "str | None"
+    sha256: str
+    lines: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptTotalAnswer:
+    measure: str
+    staged: str
+    created: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

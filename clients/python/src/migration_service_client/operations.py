@@ -575,6 +575,40 @@ def get_acknowledgements(import_supplier_code: str) -> Pages[models.Acknowledgem
     )
 
 
+def get_receipt(import_supplier_code: str, *, batch: str | None = None) -> Request[models.ReceiptAnswer]:
+    """Get the receipt of a supplier or a batch."""
+    return Request(
+        "get_receipt",
+        *target("GET reconciliation/{}/receipt/", import_supplier_code),
+        models.ReceiptAnswer,
+        query={"batch": batch},
+    )
+
+
+def accept_exception(
+    import_supplier_code: str,
+    *,
+    problem: str,
+    reason: str,
+    external_account_number: str | Absent = ABSENT,
+    batch: str | Absent = ABSENT,
+    by: str | Absent = ABSENT,
+) -> Request[models.ReceiptAnswer]:
+    """Accept something that is open in a receipt."""
+    return Request(
+        "accept_exception",
+        *target("POST reconciliation/{}/receipt/exceptions/", import_supplier_code),
+        models.ReceiptAnswer,
+        body=members(
+            problem=problem,
+            external_account_number=external_account_number,
+            batch=batch,
+            reason=reason,
+            by=by,
+        ),
+    )
+
+
 def get_id_map(import_supplier_code: str) -> Lines[dict[str, str]]:
     """List the external and the new number of every created account."""
     return Lines(
@@ -1271,6 +1305,8 @@ class Operations:
     reconcile_import_supplier = Call(reconcile_import_supplier)
     acknowledge_open = Call(acknowledge_open)
     get_acknowledgements = Each(get_acknowledgements)
+    get_receipt = Call(get_receipt)
+    accept_exception = Call(accept_exception)
     get_id_map = Each(get_id_map)
     set_old_figures = Call(set_old_figures)
     get_old_figures = Call(get_old_figures)

@@ -37,6 +37,7 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "readiness.check_readiness": (Scope.READ, Scope.BATCHES),
     "readiness.accept_warning": (Scope.BATCHES,),
     "reconciliation": (Scope.READ,),
+    "reconciliation.accept_exception": (Scope.PROCESS, Scope.BATCHES, Scope.GO_LIVE),
     "reconciliation.acknowledge_open": (Scope.PROCESS, Scope.BATCHES),
     "batches.list_batches": (Scope.READ, Scope.BATCHES),
     "batches.get_batch": (Scope.READ, Scope.BATCHES),

@@ -67,6 +67,8 @@ class AuditAction(StrEnum):
     #: Accounts of a batch, or named ones, go live before their supplier.
     ACCOUNTS_LIVE_SET = "go_live.set"
     GO_LIVE_CANCELLED = "go_live.cancelled"
+    #: A problem of a comparison was accepted, with a reason.
+    RECEIPT_EXCEPTION_ACCEPTED = "receipt.exception_accepted"
     WAVE_PLAN_CREATED = "wave_plan.created"
     #: The changes in `services.waves.states`, in the same order.
     WAVE_QUEUED = "wave.queued"

@@ -4,7 +4,7 @@ It is worked out from the present counts and the kept comparison, and every surf
 its exit status, REST, the console, reports, waves with their events, and the preview of going live.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -175,12 +175,9 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
     )
 
 
-def describe_problems(verdict: Verdict) -> list[str]:
+def describe_problems(problems: Mapping[Problem, int]) -> list[str]:
     """Return a sentence in English for each problem."""
-    return [
-        SENTENCES[problem][number != 1] % {"num": f"{number:,}"}
-        for problem, number in verdict.problems.items()
-    ]
+    return [SENTENCES[problem][number != 1] % {"num": f"{number:,}"} for problem, number in problems.items()]
 
 
 #: What people are told of each problem, if the number is one, and otherwise. The console translates them.

@@ -49,7 +49,7 @@ def render_report(report: Report, *, stylesheet: str | None = None) -> str:
         .render(
             report=report,
             not_compared=NOT_COMPARED,
-            problems=describe_problems(report.verdict),
+            problems=describe_problems(report.verdict.problems),
             bars=_bars(report.rates) if report.rates else [],
             control={batch.batch_id: _control(batch, report) for batch, _ in report.batches},
             chart={"width": _WIDTH, "height": _HEIGHT},

@@ -16,13 +16,16 @@ from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from migration_payloads.moments import write_moment
+from migration_service.config import Settings
 from migration_service.db.base import new_id, one_of
 from migration_service.db.cancelling import allow_minutes
 from migration_service.errors import (
     BatchStateError,
     ErrorItem,
     GoLiveFarError,
+    GoLiveFourEyesError,
     GoLiveNotFoundError,
+    GoLiveNotReadyError,
     GoLivePastError,
     GoLiveStateError,
     ImportSupplierLiveError,
@@ -35,6 +38,8 @@ from migration_service.services.accounts.ownership import IS_NEW, has_gone_live
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.clock import read_clock
 from migration_service.services.emails.customer_emails import count_for_go_live
+from migration_service.services.reconciliation.receipts import Receipt, count_unproven, read_receipt
+from migration_service.services.reconciliation.verdict import describe_problems
 from migration_service.services.setup.suppliers import KnownSupplier, get_owned, which_are_owned
 from migration_service.services.undo.going_live import (
     OF_BATCH,
@@ -50,7 +55,31 @@ from migration_service.states import GoLiveState
 
 #: A go-live further in the future counts as a mistake.
 _FARTHEST = timedelta(days=5 * 366)
-_COLUMNS = ("batch_id", "state", "live_at", "decided_by", "accounts", "emails", "created_at", "finished_at")
+_COLUMNS = (
+    "batch_id",
+    "state",
+    "live_at",
+    "decided_by",
+    "accounts",
+    "emails",
+    "receipt",
+    "created_at",
+    "finished_at",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """What a go-live asks for (settings go_live_receipt_hours and go_live_four_eyes)."""
+
+    #: The greatest age of the receipt's comparison. 0: no receipt is needed.
+    hours: float
+    needs_another_person: bool = False
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Gate":
+        """Return the gate of the settings."""
+        return cls(hours=settings.go_live_receipt_hours, needs_another_person=settings.go_live_four_eyes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +87,7 @@ class GoLiveOrder:
     """The accounts that go live: all of a supplier, those of a batch, or those with these numbers."""
 
     supplier: KnownSupplier
+    gate: Gate
     #: The moment, or None for now. Of a supplier, it may be past if somebody has confirmed that.
     at: datetime | None = None
     may_be_past: bool = False
@@ -94,6 +124,8 @@ class GoLivePreview:
     already_live: int
     #: The number of held e-mails to customers that are then sent.
     emails: int
+    #: Why it is not allowed yet, in English. Empty if it is.
+    not_ready: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +143,7 @@ class GoLiveReport:
     #: The number of accounts that have gone live, and of e-mails to customers that were released with them.
     accounts: int
     emails: int
+    receipt: dict[str, Any] | None
     created_at: datetime
     finished_at: datetime | None
 
@@ -131,6 +164,7 @@ def preview_go_live(session: Session, order: GoLiveOrder) -> GoLivePreview:
         accounts=counted.old,
         already_live=counted.new,
         emails=_count_emails(session, order, supplier, now),
+        not_ready=_ask_for_receipt(session, order, now)[1],
     )
 
 
@@ -139,11 +173,20 @@ def start_go_live(session: Session, order: GoLiveOrder) -> GoLive:
 
     Accounts that a worker is reverting are finished first. Raise GoLivePastError if the moment is past and
     that was not confirmed, GoLiveFarError, ImportSupplierLiveError, RequestFailedValidationError with each
-    number without an account, and NothingGoesLiveError.
+    number without an account, NothingGoesLiveError, GoLiveNotReadyError and
+    GoLiveFourEyesError.
     """
     supplier, now = _check(session, order, locked=True)
     if order.at is not None and order.at <= now and not (order.may_be_past and order.is_of_supplier):
         raise GoLivePastError(found=write_moment(order.at))
+    receipt, not_ready = _ask_for_receipt(session, order, now)
+    if not_ready:
+        items = [ErrorItem(GoLiveNotReadyError.code, detail, None) for detail in not_ready]
+        raise GoLiveNotReadyError(" ".join(not_ready), errors=items)
+    who = order.by or decider()
+    accepted = {accepted.accepted_by for accepted in receipt.exceptions} if receipt else set()
+    if order.gate.needs_another_person and who in accepted:
+        raise GoLiveFourEyesError
     planned = _find_planned(session, order)
     it = planned or GoLive(
         id=new_id(),
@@ -153,7 +196,8 @@ def start_go_live(session: Session, order: GoLiveOrder) -> GoLive:
         external_account_numbers=order.numbers(),
     )
     before, it.live_at = it.live_at, order.at or now
-    it.decided_by = order.by or decider()
+    it.decided_by = who
+    it.receipt = receipt.as_json() if receipt else None
     session.add(it)
     session.flush()
     session.refresh(it)
@@ -277,6 +321,26 @@ def _check(session: Session, order: GoLiveOrder, *, locked: bool = False) -> tup
         if errors:
             raise RequestFailedValidationError(errors[0].detail, errors=errors)
     return supplier, now
+
+
+def _ask_for_receipt(session: Session, order: GoLiveOrder, now: datetime) -> tuple[Receipt | None, list[str]]:
+    """Return the receipt of an order, and sentences in English for what it lacks.
+
+    Named accounts need no receipt of the whole book: each must be compared, and equal or accepted.
+    """
+    if not order.gate.hours:
+        return None, []
+    hours = f"{order.gate.hours:g} hours"
+    if (numbers := order.numbers()) is not None:
+        unproven = count_unproven(session, order.supplier, numbers, order.gate.hours)
+        told = f"{unproven:,} of the accounts were not compared within {hours}, or differ."
+        return None, [told] if unproven else []
+    receipt = read_receipt(session, order.supplier, order.batch.id if order.batch else None)
+    compared_at = receipt.verdict.compared_at
+    lacks = describe_problems(receipt.open)
+    if compared_at is None or compared_at < now - timedelta(hours=order.gate.hours):
+        lacks.insert(0, f"There is no comparison of the last {hours}: reconcile first.")
+    return receipt, lacks
 
 
 def _find_planned(session: Session, order: GoLiveOrder) -> GoLive | None:

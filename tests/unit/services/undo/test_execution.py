@@ -31,7 +31,7 @@ from migration_service.services.batches.clock import read_clock
 from migration_service.services.setup.suppliers import create_import_supplier, get_import_supplier
 from migration_service.services.undo import reading
 from migration_service.services.undo.execution import revert_piece
-from migration_service.services.undo.go_live import GoLiveOrder, preview_go_live
+from migration_service.services.undo.go_live import Gate, GoLiveOrder, preview_go_live
 from migration_service.services.undo.open_work import OPEN_WORK, find_open_work
 from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo, get_wave_to_undo
 from migration_service.services.undo.reading import stream_outcomes
@@ -225,7 +225,7 @@ def test_a_date_that_has_not_come_can_be_moved(session: Session, customer: Custo
     with pytest.raises(ImportSupplierLiveError, match=r"went live at 2026-03-02T12:00:00Z\."):
         set_live(session, customer.import_supplier, later)
     with pytest.raises(ImportSupplierLiveError):
-        preview_go_live(session, GoLiveOrder(supplier=find_supplier(session, customer)))
+        preview_go_live(session, GoLiveOrder(supplier=find_supplier(session, customer), gate=Gate(hours=0)))
     entries = list_entries(session, action="import_supplier.live_set")
     written = f"{later:%Y-%m-%dT%H:%M:%SZ}"
     assert [it.details for it in entries] == [

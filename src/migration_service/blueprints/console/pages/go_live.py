@@ -15,8 +15,16 @@ from migration_service.blueprints.console.display import viewer_zone, zoned
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
+from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import ImportSupplierLiveError
-from migration_service.services.undo.go_live import GoLiveOrder, GoLivePreview, preview_go_live, start_go_live
+from migration_service.services.undo.go_live import (
+    Gate,
+    GoLiveOrder,
+    GoLivePreview,
+    get_batch_to_go_live,
+    preview_go_live,
+    start_go_live,
+)
 from migration_service.services.undo.open_work import find_open_work
 from migration_service.states import ReadyFor
 
@@ -51,10 +59,14 @@ def set_moment(code: str) -> Response:
     form.at.description = _("By the clock of %(zone)s. Empty: now.", zone=viewer_zone().key)
 
     def preview(session: Session) -> Preview:
-        order = GoLiveOrder(supplier=supplier_of(session, code))
+        order = _order(session, code)
         title, back = _("Go-live of %(code)s", code=code), url_for("suppliers.show", code=code)
+        if order.batch is not None:
+            title = _("Go-live of a batch of %(code)s", code=code)
+            back = url_for("batches.show", batch_id=order.batch.id)
         try:
             found = preview_go_live(session, order)
+            open_ = _list_open(session, code) if found.batch_id is None else ()
         except ImportSupplierLiveError:
             sentence = _("%(code)s has gone live. None of its accounts can be undone.", code=code)
             return Preview(title=title, sentence=sentence, button="", back=back, is_empty=True)
@@ -71,25 +83,42 @@ def set_moment(code: str) -> Response:
             facts=(
                 (_("Set at present"), zoned(found.before)),
                 (_("E-mails to customers that will be sent"), found.emails),
-                *_list_open(session, code),
+                *open_,
+                *((_("Not ready yet"), sentence) for sentence in found.not_ready),
             ),
             other=Link(url_for("readiness.show", code=code, ready_for=ReadyFor.GO_LIVE), _("Ready?")),
         )
 
     def find_effects(session: Session) -> Facts:
-        order = GoLiveOrder(supplier=supplier_of(session, code), at=form.moment())
+        order = _order(session, code, form.moment())
         return _describe(preview_go_live(session, order), is_now=form.moment() is None)
 
     def perform(session: Session) -> Done:
-        # The form showed whether the moment is in the past.
-        order = GoLiveOrder(supplier=supplier_of(session, code), at=form.moment(), may_be_past=True)
+        order = _order(session, code, form.moment())
         is_past = preview_go_live(session, order).is_past
         when = zoned(start_go_live(session, order).live_at)
+        if order.batch is not None:
+            return Done(_("The accounts of the batch go live: %(when)s.", when=when))
         if is_past or form.moment() is None:
             return Done(_("%(code)s went live: %(when)s.", code=code, when=when))
         return Done(_("%(code)s goes live: %(when)s.", code=code, when=when))
 
     return act(form, preview, perform, find_effects=find_effects)
+
+
+def _order(session: Session, code: str, at: datetime | None = None) -> GoLiveOrder:
+    """Return the order for the supplier, or for its batch or wave that the address names.
+
+    The form shows whether the moment is in the past.
+    """
+    supplier, batch_id = supplier_of(session, code), request.args.get("batch")
+    return GoLiveOrder(
+        supplier=supplier,
+        gate=Gate.of(resources().settings),
+        at=at,
+        may_be_past=True,
+        batch=get_batch_to_go_live(session, batch_id, supplier) if batch_id else None,
+    )
 
 
 def _list_open(session: Session, code: str) -> Facts:
