@@ -50,6 +50,7 @@ def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationC
             "batches.*": {"queue": "batch"},
             "comparisons.*": {"queue": "batch"},
             "certificates.*": {"queue": "batch"},
+            "go_lives.*": {"queue": "batch"},
             "undos.*": {"queue": "batch"},
             "deliveries.*": {"queue": "deliveries"},
             "maintenance.*": {"queue": "maintenance"},
