@@ -7,7 +7,7 @@ from psycopg.errors import InsufficientPrivilege
 from sqlalchemy.exc import ProgrammingError
 
 from migration_service.cli.output import json_option, show_done, show_record
-from migration_service.cli.session import CannotRunError, open_session, read_settings
+from migration_service.cli.session import CannotRunError, open_sessions, read_settings
 from migration_service.config import Settings
 from migration_service.db.engine import parse_database_url
 from migration_service.db.revisions import CannotUpgradeError, current_revision, newest_revision, upgrade
@@ -64,5 +64,6 @@ def current(as_json: bool) -> None:
 
 def _current(settings: Settings) -> str | None:
     owner = replace(settings, database_url=settings.owner_database_url or settings.database_url)
-    with open_session(owner) as session:
+    with open_sessions(owner) as sessions, sessions() as session:
+        # Not committed: an empty database has no function that leaves a mark.
         return current_revision(session.connection())
