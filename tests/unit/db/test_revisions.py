@@ -10,7 +10,6 @@ from enum import StrEnum
 from pathlib import Path
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Engine, Table, inspect, text
@@ -22,7 +21,6 @@ from migration_service.db.base import new_id
 from migration_service.db.engine import make_engine
 from migration_service.db.revisions import (
     CannotUpgradeError,
-    alembic_config,
     current_revision,
     newest_revision,
     upgrade,
@@ -30,8 +28,7 @@ from migration_service.db.revisions import (
 from migration_service.models import Account
 from support.servers import EmbeddedServers, wait_until
 
-# The lock of a transaction that has written a line. A foreign key to the table has to wait for it.
-WRITE_LOCK = text("LOCK TABLE import_supplier IN ROW EXCLUSIVE MODE")
+KEEPS_WRITERS_OUT = text("LOCK TABLE alembic_version IN SHARE MODE")
 
 
 @pytest.fixture
@@ -62,45 +59,37 @@ def test_no_constraint_is_deferred_so_that_a_dry_run_finds_every_error(engine: E
         assert deferrable.all() == []
 
 
-def test_each_revision_can_be_taken_back_and_applied_again(engine: Engine) -> None:
-    upgrade(_url(engine))
-    with engine.begin() as connection:
-        command.downgrade(alembic_config(connection), "base")
-        assert inspect(connection).get_table_names() == ["alembic_version"]
-    upgrade(_url(engine))
-    with engine.connect() as connection:
-        assert "account_import_process" in inspect(connection).get_table_names()
-        assert connection.scalar(text("SELECT concurrency_limit FROM service_limit")) == 250
-
-
-def test_a_revision_does_not_wait_forever_for_a_long_transaction(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def watched(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    """A database whose table of revisions each upgrade has to write, and waits a moment for."""
     monkeypatch.setattr(revisions, "LOCK_SECONDS", 0.1)
-    upgrade(_url(engine), "0001")
-    with engine.connect() as somebody:
-        somebody.execute(WRITE_LOCK)
+    monkeypatch.setattr(revisions, "PAUSE_SECONDS", 0.1)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE alembic_version (version_num varchar(32) PRIMARY KEY)"))
+    return engine
+
+
+def test_a_revision_does_not_wait_forever_for_a_long_transaction(watched: Engine) -> None:
+    with watched.connect() as somebody:
+        somebody.execute(KEEPS_WRITERS_OUT)
         with pytest.raises(CannotUpgradeError, match="nothing was changed"):
-            upgrade(_url(engine), timeout=0)
-        assert current_revision(somebody) == "0001"
+            upgrade(_url(watched), timeout=0)
+        assert inspect(somebody).get_table_names() == ["alembic_version"]
 
 
 def test_other_sessions_continue_while_a_revision_waits_and_it_is_applied_afterwards(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    watched: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(revisions, "LOCK_SECONDS", 0.1)
-    monkeypatch.setattr(revisions, "PAUSE_SECONDS", 0.1)
     caplog.set_level(logging.WARNING)
-    upgrade(_url(engine), "0001")
-    waiting = threading.Thread(target=upgrade, args=[_url(engine)])
-    with engine.connect() as somebody:
-        somebody.execute(WRITE_LOCK)
+    waiting = threading.Thread(target=upgrade, args=[_url(watched)])
+    with watched.connect() as somebody:
+        somebody.execute(KEEPS_WRITERS_OUT)
         waiting.start()
         wait_until(lambda: "a table that another transaction holds" in caplog.text, "the revision waits")
-        with engine.begin() as another:
-            another.execute(WRITE_LOCK)
+        with watched.begin() as another:
+            another.execute(KEEPS_WRITERS_OUT)
     waiting.join()
-    with engine.connect() as connection:
+    with watched.connect() as connection:
         assert current_revision(connection) == newest_revision()
 
 
