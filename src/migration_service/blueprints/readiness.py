@@ -17,6 +17,7 @@ from migration_service.schemas import readiness as schemas
 from migration_service.services.readiness.checks import Surroundings
 from migration_service.services.readiness.report import accept_warning, examine
 from migration_service.services.setup.vendors import list_payment_vendors
+from migration_service.services.undo.go_live import Gate
 from migration_service.states import ReadyFor
 
 blueprint = make_blueprint(
@@ -33,6 +34,7 @@ def look_around() -> Surroundings:
         names = {vendor.name for vendor, _owner in list_payment_vendors(session)}
     disks = read_disks(shared.settings.home, shared.settings.upload_folder)
     return Surroundings(
+        gate=Gate.of(shared.settings),
         failing_vendors=[name for name in names if read_failing(shared.redis, name)],
         free_bytes=next((disk.free for disk in disks if disk.kept == "data"), None),
     )

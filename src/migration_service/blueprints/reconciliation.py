@@ -22,7 +22,6 @@ from migration_service.services.reconciliation.answer import describe_progress, 
 from migration_service.services.reconciliation.created_accounts import stream_id_map
 from migration_service.services.reconciliation.differences import NOT_COMPARED
 from migration_service.services.reconciliation.verdict import judge
-from migration_service.services.undo.go_live import decider
 from migration_service.states import Problem
 
 _ACKNOWLEDGEMENTS = reconciliation.AcknowledgementAnswerSchema(many=True)
@@ -232,7 +231,7 @@ def accept_exception(body: dict[str, Any], import_supplier_code: str) -> Any:
             batch_id,
             Problem(body["problem"]),
             reason=body["reason"],
-            accepted_by=body.get("by") or decider() or "",
+            by=body.get("by"),
             external_account_number=body.get("external_account_number"),
         )
         return jsonify(receipt.as_json()), 201

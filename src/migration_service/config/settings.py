@@ -150,7 +150,9 @@ class Settings:
         at_least=0,
     )
     go_live_four_eyes: bool = setting(
-        "Whether nobody may decide a go-live who has accepted an exception of its receipt.", False
+        "Whether nobody may decide a go-live who has accepted an exception of its receipt: neither under the "
+        "same name, nor with the same API key or account.",
+        False,
     )
     error_retention_days: int = setting(
         "Days that the error texts of attempts and customer e-mails are kept. Their codes are kept. 0 means "

@@ -85,6 +85,8 @@ class ReceiptException(Base):
     #: The reason, without personal data, and the person or API key that accepted it.
     reason: Mapped[str]
     accepted_by: Mapped[str]
+    #: The operator or API key that was authenticated, whatever name was given.
+    accepted_as: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 

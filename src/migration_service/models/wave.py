@@ -85,5 +85,7 @@ class Wave(Base):
     reconciled_at: Mapped[datetime | None]
     #: The person who approved or stopped it, the time and the reason.
     decided_by: Mapped[str | None]
+    #: The operator or API key that was authenticated, whatever name was given.
+    decided_as: Mapped[str | None]
     decided_at: Mapped[datetime | None]
     decision_reason: Mapped[str | None]

@@ -39,6 +39,7 @@ _NOTHING = dict.fromkeys(("code", "number", "prefix", "name", "filename"), "none
     "delivery_number": "1",
     "mode": "import",
     "kind": "csv",
+    "named": "none",
 }
 
 
@@ -71,6 +72,7 @@ def values(batches: BatchClient, broken_batch: str, settings: Settings) -> dict[
         "number": batches.supplier.accounts(1)[0]["external_account_number"],
         "prefix": str(find_prefix(batches.supplier.api_key)),
         "name": "nobody",
+        "named": "mail_held",
         "mode": "import",
         "before": broken_batch,
         "undo_id": str(undo_id),

@@ -164,6 +164,16 @@ def gate(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(app.extensions, "migration_service", replace(shared, settings=settings))
 
 
+def _is_ready(go_lives: GoLiveClient) -> bool:
+    """Whether nothing is open, as the checks and the preview of the go-live say."""
+    found = json_of(
+        go_lives.supplier.get(f"/import-suppliers/{go_lives.supplier.code}/ready/?ready_for=go_live")
+    )
+    (said,) = [it["result"] for it in found["checks"] if it["check"] == "nothing_open"]
+    assert (said == "PASSED") == (go_lives.preview()["not_ready"] == []), said
+    return bool(said == "PASSED")
+
+
 def _receipt(go_lives: GoLiveClient, query: str = "") -> dict[str, Any]:
     answer = go_lives.supplier.get(f"/reconciliation/{go_lives.supplier.code}/receipt/{query}")
     return dict(json_of(answer))
@@ -207,8 +217,10 @@ def test_what_is_open_is_accepted_with_a_reason_by_another_person(
     assert refusal_of(accept(problem="DIFFERING")) == (400, "no_receipt")
     with go_lives.supplier.Session.begin() as session:
         session.execute(update(Account).values(billing_postcode="9999 ZZ"))
+    assert not _is_ready(go_lives), "nothing was compared"
     go_lives.supplier.reconcile()
     assert [it["problem"] for it in _receipt(go_lives)["open"]] == ["DIFFERING"]
+    assert not _is_ready(go_lives)
     assert refusal_of(accept(problem="OPEN")) == (400, "request_failed_validation")
     unknown = accept(problem="DIFFERING", external_account_number="nobody")
     assert refusal_of(unknown) == (400, "request_failed_validation")
@@ -216,11 +228,22 @@ def test_what_is_open_is_accepted_with_a_reason_by_another_person(
     assert one.status_code == 201, one.text
     assert one.json["open"] == [{"problem": "DIFFERING", "number": 2}], "one of two is not all"
     assert refusal_of(go_lives.post()) == (400, "go_live_not_ready")
+    alone = go_lives.post(external_account_numbers=numbers[:1], by="Grace")
+    assert refusal_of(alone) == (400, "go_live_needs_another_person"), "the same key"
+    go_lives.supplier.renew_key()
     assert go_lives.run(external_account_numbers=numbers[:1])["accounts"] == 1
     assert refusal_of(go_lives.post(external_account_numbers=numbers)) == (400, "go_live_not_ready")
     accepted = accept(problem="DIFFERING").json
     assert (accepted["clean"], accepted["open"], len(accepted["exceptions"])) == (False, [], 2)
-    assert refusal_of(go_lives.post(by="Ada")) == (400, "go_live_needs_another_person")
+    assert _is_ready(go_lives)
+    assert refusal_of(go_lives.post(by="Grace")) == (400, "go_live_needs_another_person"), "the same key"
+    go_lives.supplier.renew_key()
+    assert refusal_of(go_lives.post(by="Ada")) == (400, "go_live_needs_another_person"), "the same name"
+    with go_lives.supplier.Session.begin() as session:
+        session.execute(update(Comparison).values(finished_at=datetime.now(UTC) - timedelta(hours=25)))
+    assert not _is_ready(go_lives)
+    with go_lives.supplier.Session.begin() as session:
+        session.execute(update(Comparison).values(finished_at=datetime.now(UTC)))
     relied_on = go_lives.run(by="Grace")["receipt"]
     assert [(it["number"], it["accepted_by"]) for it in relied_on["exceptions"]] == [(1, "Ada"), (2, "Ada")]
     assert len(list_entries(go_lives.supplier.Session(), action="receipt.exception_accepted")) == 2

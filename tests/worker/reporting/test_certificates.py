@@ -1,19 +1,21 @@
 """Certificates: what they say, and that they hold without the service, also after an erasure."""
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 from click.testing import CliRunner, Result
-from sqlalchemy import select, update
+from sqlalchemy import column, func, insert, literal, select, update
 
 from migration_payloads.files import certificates as format_
 from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service.db.jobs import Progress
-from migration_service.models import Account, CertificateLeaf
+from migration_service.models import Account, Certificate, CertificateLeaf
 from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.certificates import making
+from migration_service.services.certificates.reading import stream_certificate
 from migration_service_client.command import main
 from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
@@ -101,8 +103,21 @@ def test_an_account_that_differs_is_certified_as_it_is(
         wrong = update(Account).where(Account.external_account_number == numbers[0])
         session.execute(wrong.values(billing_address1="Elsewhere 1"))
     supplier.reconcile()
+    path, known = (
+        f"/reconciliation/{supplier.code}/receipt/exceptions/",
+        {"problem": "DIFFERING", "by": "Ada"},
+    )
+    exceptions = [
+        known | {"external_account_number": numbers[0], "reason": "He moved."},
+        known | {"reason": "All."},
+    ]
+    assert [supplier.post(path, it).status_code for it in exceptions] == [201, 201]
     made = _make(supplier)
     assert made["clean"] is False
+    receipt = parse_json(_file(supplier, made).splitlines()[2])
+    place = parse_json(_file(supplier, made, numbers[0]).splitlines()[-1])["number"]
+    told = [(it["account"], it["reason"], it["accepted_by"]) for it in receipt["exceptions"]]
+    assert (told, receipt["open"]) == ([(place, "He moved.", "Ada"), (None, "All.", "Ada")], [])
     said = [_verify(tmp_path, _file(supplier, made, number)).output for number in numbers]
     assert ["What was created is not what was sent." in it for it in said] == [True] + [False] * 4
 
@@ -163,6 +178,34 @@ def test_a_batch_is_certified_without_the_accounts_of_others(
         f"{_AT}{made['certificate_id']}/accounts/{accounts[2]['external_account_number']}/"
     )
     assert (missing.status_code, parse_json(missing.data)["errors"][0]["code"]) == (404, "account_not_found")
+
+
+def test_a_hundred_thousand_accounts_are_streamed_in_constant_memory(
+    batches: BatchClient, small: None, tmp_path: Path
+) -> None:
+    supplier = batches.supplier
+    batches.run(supplier.accounts(1))
+    supplier.reconcile()
+    made = _make(supplier)
+    leaf = parse_json(_file(supplier, made).splitlines()[-1])["leaf"]
+    more = insert(CertificateLeaf).from_select(
+        ["certificate_id", "number", "external_account_number", "leaf"],
+        select(
+            literal(UUID(made["certificate_id"])), column("n"), literal("1"), literal(bytes.fromhex(leaf))
+        ).select_from(func.generate_series(2, 100_000).alias("n")),
+    )
+    with supplier.Session.begin() as session:
+        session.execute(more)
+        certificate = session.get_one(Certificate, UUID(made["certificate_id"]))
+        certificate.accounts = 100_000
+    tracemalloc.start()
+    try:
+        lines = sum(piece.count(b"\n") for piece in stream_certificate(supplier.Session, certificate))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert lines == 2 + len(format_.PARTS) + 100_000
+    assert peak < 2_000_000  # a quarter of the file
 
 
 def test_what_cannot_be_certified_is_refused(batches: BatchClient) -> None:

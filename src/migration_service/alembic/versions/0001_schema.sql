@@ -818,6 +818,7 @@ CREATE TABLE receipt_exception (
     external_account_number text,
     reason text NOT NULL,
     accepted_by text NOT NULL,
+    accepted_as text,
     created_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX ix_receipt_exception_comparison_id ON receipt_exception (comparison_id);
@@ -944,6 +945,7 @@ CREATE TABLE wave (
     open bigint,
     reconciled_at timestamptz,
     decided_by text,
+    decided_as text,
     decided_at timestamptz,
     decision_reason text,
     continue_if_clean boolean,

@@ -53,6 +53,7 @@ VIEWS: dict[str, Need] = {
     "go_live.set_moment": _ADMINISTER,
     "readiness.show": _READ,
     "readiness.accept": _OPERATE,
+    "receipts.accept": _OPERATE,
     "waves.show_all": _READ,
     "waves.show_plan": _READ,
     "waves.show": _READ,

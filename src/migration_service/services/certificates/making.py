@@ -35,8 +35,8 @@ from migration_service.services.batches.results.counts import get_progress
 from migration_service.services.reconciliation.answer import describe_verdict
 from migration_service.services.reconciliation.comparisons import find_kept
 from migration_service.services.reconciliation.created_sql import created_account
-from migration_service.services.reconciliation.verdict import judge
-from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.services.reconciliation.receipts import Receipt, read_receipt
+from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 
 _SALT = 32
 #: Rows of accounts that are in memory together.
@@ -82,8 +82,13 @@ def certify_piece(session: Session, certificate_id: UUID, key: str) -> Progress:
     certificate.dispatched_at = func.clock_timestamp()
     if number == format_.SUBTREE:
         return Progress.WORKED
-    _finish(session, certificate, Ed25519PrivateKey.from_private_bytes(base64.urlsafe_b64decode(key)))
+    _finish(session, certificate, load_key(key))
     return Progress.OVER
+
+
+def load_key(key: str) -> Ed25519PrivateKey:
+    """Return the key of the setting, which is not empty."""
+    return Ed25519PrivateKey.from_private_bytes(base64.urlsafe_b64decode(key))
 
 
 def _hash_accounts(session: Session, certificate: Certificate) -> int:
@@ -134,15 +139,16 @@ def _finish(session: Session, certificate: Certificate, key: Ed25519PrivateKey) 
     """Write and sign the lines before those of the accounts."""
     allow_minutes(session)
     session.flush()
-    parts = _describe_parts(session, certificate)
+    code = session.get_one(ImportSupplier, certificate.import_supplier_id).code
+    supplier = get_import_supplier(session, code, organisation_id=None)
+    parts = _describe_parts(session, certificate, read_receipt(session, supplier, certificate.batch_id))
     lines = {name: _encode({"part": name, **parts[name]}) for name in format_.PARTS}
-    supplier = session.get_one(ImportSupplier, certificate.import_supplier_id)
     head = _encode(
         {
             "part": "certificate",
             "version": 1,
             "certificate_id": str(certificate.id),
-            "import_supplier": supplier.code,
+            "import_supplier": code,
             "scope": None if certificate.batch_id is None else str(certificate.batch_id),
             "made_at": write_moment(session.scalars(select(func.clock_timestamp())).one()),
             "accounts": certificate.accounts,
@@ -174,12 +180,18 @@ def _encode(value: Any) -> bytes:
     return encode_json(finite(value))
 
 
-def _describe_parts(session: Session, certificate: Certificate) -> dict[str, dict[str, Any]]:
+def _describe_parts(
+    session: Session, certificate: Certificate, receipt: Receipt
+) -> dict[str, dict[str, Any]]:
     """Return what is known of the accounts, by part."""
-    supplier_id, batch_id = certificate.import_supplier_id, certificate.batch_id
-    verdict = judge(session, supplier_id, batch_id)
-    kept = find_kept(session, supplier_id, batch_id)
-    values = {"import_supplier_id": supplier_id, "batch_id": batch_id, "limit": _MOST_REASONS}
+    verdict = receipt.verdict
+    values = {
+        "import_supplier_id": certificate.import_supplier_id,
+        "batch_id": certificate.batch_id,
+        "certificate_id": certificate.id,
+        "comparison_id": receipt.comparison_id,
+        "limit": _MOST_REASONS,
+    }
     files = []
     for it in verdict.book.files if verdict.book else ():
         codes = get_progress(session, session.get_one(Batch, it.batch_id))
@@ -195,10 +207,13 @@ def _describe_parts(session: Session, certificate: Certificate) -> dict[str, dic
     owners = {"new": certificate.owned, "old": certificate.accounts - certificate.owned}
     return {
         "receipt": {
-            "comparison_id": kept.id if kept else None,
+            "comparison_id": receipt.comparison_id,
             "sent": verdict.sent,
             "book": verdict.book and verdict.book.totals,
             **describe_verdict(verdict),
+            # What nobody has accepted, and what was, of which an account is named by its place here.
+            "open": [{"problem": problem, "number": number} for problem, number in receipt.open.items()],
+            "exceptions": _list(session, _EXCEPTIONS, values),
             # Whether the certificate has exactly the accounts that were compared.
             "is_of_all_compared": certificate.accounts == created,
         },
@@ -264,6 +279,13 @@ _PAGE_OF_BATCH = text(f"""
 """).bindparams(bindparam("batch_id", type_=Uuid))
 
 _OPTIONAL_BATCH = bindparam("batch_id", type_=Uuid)
+_EXCEPTIONS = text("""
+    SELECT problem, exception.number, leaf.number AS account, reason, accepted_by, accepted_as, created_at
+    FROM receipt_exception AS exception LEFT JOIN certificate_leaf AS leaf
+      ON leaf.certificate_id = :certificate_id
+     AND leaf.external_account_number = exception.external_account_number
+    WHERE comparison_id = :comparison_id ORDER BY exception.id LIMIT :limit
+""").bindparams(bindparam("comparison_id", type_=Uuid))
 _ACKNOWLEDGEMENTS = text("""
     SELECT reason, acknowledged_by, count(*) AS number, min(acknowledged_at) AS first_at,
            max(acknowledged_at) AS last_at

@@ -22,6 +22,7 @@ from migration_service.services.reconciliation.submitted import count_submitted
 from migration_service.services.reconciliation.verdict import judge
 from migration_service.services.setup.backups import find_last_backup
 from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.services.undo.go_live import Gate, GoLiveOrder, ask_gate
 from migration_service.services.waves.plans import count_pending
 from migration_service.services.waves.reports import PlanReport, WaveReport
 from migration_service.states import (
@@ -30,6 +31,7 @@ from migration_service.states import (
     BatchState,
     CheckResult,
     EmailMoment,
+    Problem,
     ReadinessCheck,
 )
 
@@ -104,9 +106,19 @@ SAYS: dict[str, tuple[CheckResult, str, str]] = {
         _FAILED,
         "Open: %(open)s. Created accounts that differ: %(differing)s, and that have not been compared: "
         "%(not_compared)s.",
-        "Reconcile the supplier. Correct or acknowledge what it lists.",
+        "Reconcile the supplier. Correct or acknowledge what it lists, or accept it in the receipt.",
     ),
     "other_problems": (_FAILED, "The reconciliation is not clean: %(problems)s.", "Reconcile the supplier."),
+    "compared_long_ago": (
+        _FAILED,
+        "There is no comparison of the last %(hours)s hours.",
+        "Reconcile the supplier.",
+    ),
+    "open_without_gate": (
+        _WARNING,
+        "The reconciliation is not clean, and go-live does not ask for a receipt.",
+        "Reconcile the supplier, or accept that it goes live like this.",
+    ),
     "disk": (_PASSED, "The disk of the database has room for the book.", ""),
     "disk_unknown": (
         _WARNING,
@@ -140,8 +152,9 @@ SAYS: dict[str, tuple[CheckResult, str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What only the process knows that runs the checks."""
+    """What only the process knows that runs the checks, with its settings."""
 
+    gate: Gate
     #: The vendors whose last call failed, and the free bytes of the database's disk, if it is known.
     failing_vendors: Collection[str] = ()
     free_bytes: int | None = None
@@ -250,14 +263,22 @@ def check_before_wave(it: Situation) -> Said:
 
 
 def check_before_go_live(it: Situation) -> Said:
-    """Check that the verdict about the supplier is clean."""
-    verdict = judge(it.session, it.supplier.id)
-    if verdict.is_clean:
-        return "nothing_open", {}
-    found = {"open": verdict.sent.open, "differing": verdict.differing, "not_compared": verdict.not_compared}
-    if any(found.values()):
-        return "is_open", found
-    return "other_problems", {"problems": ", ".join(sorted(verdict.problems))}
+    """Check what go-live asks for: a recent receipt with nothing open, or with exceptions.
+
+    Without that gate, what is open is a warning.
+    """
+    gate = it.surroundings.gate
+    if not gate.hours:
+        is_clean = judge(it.session, it.supplier.id).is_clean
+        return ("nothing_open" if is_clean else "open_without_gate"), {}
+    asked = ask_gate(it.session, GoLiveOrder(supplier=it.supplier, gate=gate))
+    open_ = asked.receipt.open if asked.receipt else {}
+    found = (Problem.OPEN, Problem.DIFFERING, Problem.NOT_COMPARED)
+    if any(problem in open_ for problem in found):
+        return "is_open", {problem.lower(): open_.get(problem, 0) for problem in found}
+    if open_:
+        return "other_problems", {"problems": ", ".join(sorted(open_))}
+    return ("nothing_open", {}) if asked.is_compared else ("compared_long_ago", {"hours": f"{gate.hours:g}"})
 
 
 def check_disk(it: Situation) -> Said:
@@ -282,7 +303,7 @@ def check_backup(it: Situation) -> Said:
 def check_four_eyes(it: Situation) -> Said:
     """Check that no wave was started and approved by the same person."""
     waves = it.plan.waves if it.plan else []
-    alone = [str(wave.number) for wave in waves if wave.began_by and wave.began_by == wave.decided_by]
+    alone = [str(it.number) for it in waves if it.began_by and it.began_by in (it.decided_by, it.decided_as)]
     return ("two_eyes", {"waves": ", ".join(alone)}) if alone else ("four_eyes", {})
 
 

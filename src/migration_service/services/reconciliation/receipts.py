@@ -13,8 +13,10 @@ from sqlalchemy import Uuid, bindparam, select, text
 from sqlalchemy.orm import Session
 
 from migration_payloads.moments import write_moment
+from migration_service.db.base import one_of
 from migration_service.errors import ErrorItem, NoReceiptError, RequestFailedValidationError
-from migration_service.models import ComparedAccount, ReceiptException
+from migration_service.models import ComparedAccount, Comparison, ReceiptException
+from migration_service.origin import current_origin
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.reconciliation.comparisons import find_kept
 from migration_service.services.reconciliation.verdict import Verdict, judge
@@ -108,13 +110,13 @@ def accept_exception(
     problem: Problem,
     *,
     reason: str,
-    accepted_by: str,
+    by: str | None = None,
     external_account_number: str | None = None,
 ) -> Receipt:
     """Accept a problem of a receipt, or one account that differs, and return the receipt.
 
-    Raise NoReceiptError if nothing has been compared, and RequestFailedValidationError if the receipt does
-    not have this problem.
+    `by` names who does, if not the actor. Raise NoReceiptError if nothing has been compared, and
+    RequestFailedValidationError if the receipt does not have this problem.
     """
     receipt = read_receipt(session, supplier, batch_id)
     if receipt.comparison_id is None:
@@ -131,6 +133,7 @@ def accept_exception(
     if not number:
         item = ErrorItem("invalid", "The receipt does not have this problem, or not this account.", attr)
         raise RequestFailedValidationError(item.detail, errors=[item])
+    actor = current_origin().who or current_origin().kind.value
     session.add(
         ReceiptException(
             comparison_id=receipt.comparison_id,
@@ -138,7 +141,8 @@ def accept_exception(
             number=number,
             external_account_number=external_account_number,
             reason=reason,
-            accepted_by=accepted_by,
+            accepted_by=by or actor,
+            accepted_as=actor,
         )
     )
     session.flush()
@@ -149,7 +153,7 @@ def accept_exception(
         "number": number,
         "account": external_account_number,
         "reason": reason,
-        "by": accepted_by,
+        "by": by or actor,
     }
     action, owner = AuditAction.RECEIPT_EXCEPTION_ACCEPTED, supplier.organisation_id
     record(session, action, "import_supplier", supplier.code, organisation_id=owner, details=details)
@@ -160,6 +164,15 @@ def count_unproven(session: Session, supplier: KnownSupplier, numbers: Sequence[
     """Return how many of these accounts no recent comparison has found equal, and no exception names."""
     values = {"import_supplier_id": supplier.id, "numbers": list(numbers), "hours": hours}
     return session.scalar(_COUNT_UNPROVEN, values) or 0
+
+
+def list_named_exceptions(
+    session: Session, supplier: KnownSupplier, numbers: Sequence[str]
+) -> Sequence[ReceiptException]:
+    """Return the exceptions that name one of these accounts."""
+    own = select(ReceiptException).join(Comparison, Comparison.id == ReceiptException.comparison_id)
+    named = one_of(ReceiptException.external_account_number.expression, numbers)
+    return session.scalars(own.where(Comparison.import_supplier_id == supplier.id, named)).all()
 
 
 def _numbers(problems: dict[Problem, int]) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ of failures are identified by line and path, without their values. `report_page`
 """
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ from migration_service.services.reconciliation.verdict import Verdict, combine, 
 from migration_service.services.reporting import report_sql as sql
 from migration_service.services.reporting.report_rates import Rates, read_rates
 from migration_service.services.reporting.report_subject import ReportKind, ReportSubject
+from migration_service.services.undo.go_live import count_owners
 from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
 from migration_service.states import BatchKind, BatchSource, LineStatus
@@ -99,6 +101,8 @@ class Report:
     subject: ReportSubject
     made_at: datetime
     live_at: datetime | None
+    #: The number of accounts by their owner.
+    owners: Counter[str]
     #: What was sent, is open and differs.
     verdict: Verdict
     #: The batches of the report, or the newest ones of the supplier, each with the person who started it.
@@ -143,6 +147,7 @@ def make_report(
             subject=subject,
             made_at=datetime.now(UTC),
             live_at=session.get_one(ImportSupplier, subject.supplier.id).live_at,
+            owners=_count_owners(session, subject),
             verdict=combine([judge(session, subject.supplier.id, it) for it in subject.batch_ids or (None,)]),
             batches=_read_batches(session, subject),
             plan=plan,
@@ -155,6 +160,11 @@ def make_report(
             decisions=_read_decisions(session, subject),
             versions=_read_versions(session),
         )
+
+
+def _count_owners(session: Session, subject: ReportSubject) -> Counter[str]:
+    found = (count_owners(session, subject.supplier.id, it) for it in subject.batch_ids or (None,))
+    return sum(found, Counter())
 
 
 def _list_differences(session: Session, subject: ReportSubject) -> list[AccountDifference]:

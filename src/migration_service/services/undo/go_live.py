@@ -6,6 +6,7 @@ its accounts, and workers mark accounts one by one (`going_live`). `services.acc
 an account.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -32,13 +33,18 @@ from migration_service.errors import (
     NothingGoesLiveError,
     RequestFailedValidationError,
 )
-from migration_service.models import Account, Batch, GoLive, ImportSupplier
+from migration_service.models import Account, Batch, GoLive, ImportSupplier, ReceiptException
 from migration_service.origin import current_origin
 from migration_service.services.accounts.ownership import IS_NEW, has_gone_live
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.clock import read_clock
 from migration_service.services.emails.customer_emails import count_for_go_live
-from migration_service.services.reconciliation.receipts import Receipt, count_unproven, read_receipt
+from migration_service.services.reconciliation.receipts import (
+    Receipt,
+    count_unproven,
+    list_named_exceptions,
+    read_receipt,
+)
 from migration_service.services.reconciliation.verdict import describe_problems
 from migration_service.services.setup.suppliers import KnownSupplier, get_owned, which_are_owned
 from migration_service.services.undo.going_live import (
@@ -51,7 +57,7 @@ from migration_service.services.undo.going_live import (
 from migration_service.services.undo.orders import get_batch_of_accounts
 from migration_service.services.waves.reading import find_wave
 from migration_service.services.waves.running import ENDED
-from migration_service.states import GoLiveState
+from migration_service.states import GoLiveState, Owner
 
 #: A go-live further in the future counts as a mistake.
 _FARTHEST = timedelta(days=5 * 366)
@@ -80,6 +86,30 @@ class Gate:
     def of(cls, settings: Settings) -> "Gate":
         """Return the gate of the settings."""
         return cls(hours=settings.go_live_receipt_hours, needs_another_person=settings.go_live_four_eyes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateAnswer:
+    """What the gate says of a go-live, at this moment."""
+
+    gate: Gate
+    #: None for named accounts, or if the gate asks for none.
+    receipt: Receipt | None = None
+    #: What was accepted of what goes live.
+    exceptions: Sequence[ReceiptException] = ()
+    #: Whether the comparison of the receipt is recent enough.
+    is_compared: bool = True
+    #: The number of named accounts that nothing proves.
+    unproven: int = 0
+
+    @property
+    def sentences(self) -> list[str]:
+        """Return why the go-live is not allowed yet, in English. Empty if it is."""
+        hours = f"{self.gate.hours:g} hours"
+        told = [] if self.is_compared else [f"There is no comparison of the last {hours}: reconcile first."]
+        if self.unproven:
+            told.append(f"{self.unproven:,} of the accounts were not compared within {hours}, or differ.")
+        return told + describe_problems(self.receipt.open if self.receipt else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +182,8 @@ def preview_go_live(session: Session, order: GoLiveOrder) -> GoLivePreview:
     """Return the effect of a go-live. Nothing is changed. Raise the errors of `start_go_live`."""
     supplier, now = _check(session, order)
     wave = find_wave(session, order.batch.id if order.batch else None)
-    counted = _count(session, order, now)
+    scope = (supplier.id, order.batch.id if order.batch else None, order.numbers())
+    counted, (accounts, values) = count_owners(session, *scope), _scope(session, *scope)
     return GoLivePreview(
         import_supplier=supplier.code,
         batch_id=order.batch.id if order.batch else None,
@@ -161,10 +192,10 @@ def preview_go_live(session: Session, order: GoLiveOrder) -> GoLivePreview:
         live_at=order.at or now,
         is_past=order.at is not None and order.at <= now,
         before=planned.live_at if (planned := _find_planned(session, order)) else None,
-        accounts=counted.old,
-        already_live=counted.new,
-        emails=_count_emails(session, order, supplier, now),
-        not_ready=_ask_for_receipt(session, order, now)[1],
+        accounts=counted[Owner.OLD],
+        already_live=counted[Owner.NEW],
+        emails=count_for_go_live(session, supplier, f"SELECT account.id {accounts}", values),
+        not_ready=ask_gate(session, order).sentences,
     )
 
 
@@ -179,13 +210,14 @@ def start_go_live(session: Session, order: GoLiveOrder) -> GoLive:
     supplier, now = _check(session, order, locked=True)
     if order.at is not None and order.at <= now and not (order.may_be_past and order.is_of_supplier):
         raise GoLivePastError(found=write_moment(order.at))
-    receipt, not_ready = _ask_for_receipt(session, order, now)
-    if not_ready:
-        items = [ErrorItem(GoLiveNotReadyError.code, detail, None) for detail in not_ready]
-        raise GoLiveNotReadyError(" ".join(not_ready), errors=items)
-    who = order.by or decider()
-    accepted = {accepted.accepted_by for accepted in receipt.exceptions} if receipt else set()
-    if order.gate.needs_another_person and who in accepted:
+    asked = ask_gate(session, order)
+    if sentences := asked.sentences:
+        items = [ErrorItem(GoLiveNotReadyError.code, detail, None) for detail in sentences]
+        raise GoLiveNotReadyError(" ".join(sentences), errors=items)
+    receipt, actor = asked.receipt, current_origin().who
+    who = order.by or actor
+    accepted = {name for it in asked.exceptions for name in (it.accepted_by, it.accepted_as)}
+    if order.gate.needs_another_person and not accepted.isdisjoint({who, actor}):
         raise GoLiveFourEyesError
     planned = _find_planned(session, order)
     it = planned or GoLive(
@@ -286,12 +318,6 @@ def list_go_lives(
     return [report_go_live(session, it) for it in session.scalars(statement)]
 
 
-def decider() -> str | None:
-    """Return who decides by this request: an operator by name, or an API key."""
-    origin = current_origin()
-    return f"API key {origin.actor}" if origin.api_key_id else origin.actor
-
-
 def _check(session: Session, order: GoLiveOrder, *, locked: bool = False) -> tuple[ImportSupplier, datetime]:
     """Return the supplier, and the time now. Raise an error if the order cannot be carried out."""
     found = select(ImportSupplier).where(ImportSupplier.id == order.supplier.id)
@@ -323,24 +349,28 @@ def _check(session: Session, order: GoLiveOrder, *, locked: bool = False) -> tup
     return supplier, now
 
 
-def _ask_for_receipt(session: Session, order: GoLiveOrder, now: datetime) -> tuple[Receipt | None, list[str]]:
-    """Return the receipt of an order, and sentences in English for what it lacks.
+def ask_gate(session: Session, order: GoLiveOrder) -> GateAnswer:
+    """Return what the gate of an order says now.
 
     Named accounts need no receipt of the whole book: each must be compared, and equal or accepted.
     """
     if not order.gate.hours:
-        return None, []
-    hours = f"{order.gate.hours:g} hours"
+        return GateAnswer(gate=order.gate)
     if (numbers := order.numbers()) is not None:
-        unproven = count_unproven(session, order.supplier, numbers, order.gate.hours)
-        told = f"{unproven:,} of the accounts were not compared within {hours}, or differ."
-        return None, [told] if unproven else []
+        return GateAnswer(
+            gate=order.gate,
+            exceptions=list_named_exceptions(session, order.supplier, numbers),
+            unproven=count_unproven(session, order.supplier, numbers, order.gate.hours),
+        )
     receipt = read_receipt(session, order.supplier, order.batch.id if order.batch else None)
+    oldest = read_clock(session) - timedelta(hours=order.gate.hours)
     compared_at = receipt.verdict.compared_at
-    lacks = describe_problems(receipt.open)
-    if compared_at is None or compared_at < now - timedelta(hours=order.gate.hours):
-        lacks.insert(0, f"There is no comparison of the last {hours}: reconcile first.")
-    return receipt, lacks
+    return GateAnswer(
+        gate=order.gate,
+        receipt=receipt,
+        exceptions=receipt.exceptions,
+        is_compared=compared_at is not None and compared_at >= oldest,
+    )
 
 
 def _find_planned(session: Session, order: GoLiveOrder) -> GoLive | None:
@@ -357,29 +387,31 @@ def _find_planned(session: Session, order: GoLiveOrder) -> GoLive | None:
     return session.scalars(planned).first()
 
 
-def _scope(order: GoLiveOrder, now: datetime) -> tuple[str, dict[str, object]]:
-    """Return the SQL for the accounts of an order, and its parameters."""
-    batch_id, numbers = order.batch.id if order.batch else None, order.numbers()
-    values: dict[str, object] = {
-        "import_supplier_id": order.supplier.id,
-        "batch_id": batch_id,
-        "numbers": numbers,
-        "after": "",
-        "until": now,
-    }
-    return scope_of(batch_id, numbers), values
-
-
-def _count(session: Session, order: GoLiveOrder, now: datetime) -> Any:
-    """Return how many accounts of an order the old system owns, and how many the platform."""
+def count_owners(
+    session: Session,
+    import_supplier_id: int,
+    batch_id: UUID | None = None,
+    numbers: Sequence[str] | None = None,
+) -> Counter[str]:
+    """Return how many accounts of a supplier, of a batch or with these numbers have which `Owner`."""
     allow_minutes(session)
-    scope, values = _scope(order, now)
-    return session.execute(_COUNT[scope], values).one()
+    scope, values = _scope(session, import_supplier_id, batch_id, numbers)
+    return Counter(session.execute(_COUNT[scope], values).mappings().one())
 
 
-def _count_emails(session: Session, order: GoLiveOrder, supplier: ImportSupplier, now: datetime) -> int:
-    scope, values = _scope(order, now)
-    return count_for_go_live(session, supplier, f"SELECT account.id {scope}", values)
+def _scope(
+    session: Session, import_supplier_id: int, batch_id: UUID | None, numbers: Sequence[str] | None
+) -> tuple[str, dict[str, object]]:
+    """Return the SQL for the accounts that a go-live now would be of, and its parameters."""
+    given = None if numbers is None else list(numbers)
+    values: dict[str, object] = {
+        "import_supplier_id": import_supplier_id,
+        "batch_id": batch_id,
+        "numbers": given,
+        "after": "",
+        "until": read_clock(session),
+    }
+    return scope_of(batch_id, given), values
 
 
 _COUNT = {

@@ -143,7 +143,8 @@ def approve_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, b
     found = {"differing": wave.differing, "open": wave.open}
     told = {"because": reason, **({"by": by} if by else {}), **found}
     states.change_wave(session, plan, wave, states.APPROVE, details=told)
-    wave.decided_by, wave.decided_at, wave.decision_reason = by or current_origin().who, func.now(), reason
+    wave.decided_as = current_origin().who
+    wave.decided_by, wave.decided_at, wave.decision_reason = by or wave.decided_as, func.now(), reason
     batch.runs_until = None
     release_with_approval(session, batch.id)
 

@@ -28,7 +28,7 @@ from migration_service.states import LineStatus, WaveState, WaveWait
 #: The columns of a wave, and of a plan, that their reports have, too.
 _OF_WAVE = (
     *("number", "name", "state", "reason", "batch_id", "strata", "began_at", "began_by", "reconciled_at"),
-    *("ended_at", "differing", "open", "decided_by", "decided_at", "decision_reason"),
+    *("ended_at", "differing", "open", "decided_by", "decided_as", "decided_at", "decision_reason"),
 )
 _OF_PLAN = (
     *("name", "seed", "continue_if_clean", "created_at", "finished_at", "unplanned", "older_versions"),
@@ -69,6 +69,7 @@ class WaveReport:
     existing: int
     undo_id: UUID | None
     decided_by: str | None
+    decided_as: str | None
     decided_at: datetime | None
     decision_reason: str | None
     #: The members of its `services.waves.forecast.Forecast`: when it started or, before that, now. A list of

@@ -75,6 +75,7 @@ def stop_waves(
         states.change_wave(
             session, plan, stopped, states.STOP, details={"because": reason, **({"by": by} if by else {})}
         )
+        stopped.decided_as = actor
         stopped.decided_by, stopped.decided_at, stopped.decision_reason = by or actor, func.now(), reason
         batch = session.get_one(Batch, stopped.batch_id, populate_existing=True)
         if batch.state in CANCEL.sources:
@@ -97,4 +98,4 @@ def reconcile_undone(session: Session, plan: WavePlan, wave: Wave) -> None:
         return
     states.change_wave(session, plan, wave, states.UNDO)
     wave.comparison_id = wave.differing = wave.open = None
-    wave.decided_by = wave.decided_at = wave.decision_reason = None
+    wave.decided_by = wave.decided_as = wave.decided_at = wave.decision_reason = None

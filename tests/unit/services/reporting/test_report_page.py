@@ -1,6 +1,7 @@
 """What the page of a report shows for figures at their bounds: bars, durations, numbers, windows, details."""
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -57,6 +58,7 @@ def _make(**values: Any) -> Report:
         subject=ReportSubject(ReportKind.SUPPLIER, _SUPPLIER),
         made_at=_AT,
         live_at=None,
+        owners=Counter(old=1_003, new=0),
         verdict=Verdict(sent=_SENT),
         batches=[],
         failed=[],
@@ -123,7 +125,10 @@ def test_moments_are_shown_in_utc() -> None:
     live_at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone(timedelta(hours=5)))
     text = _text(_make(live_at=live_at))
     assert "Made 2026-01-02 03:04:05 . Supplier status: Ongoing. Go-live: 2026-01-01 22:04:05 ." in text
-    assert "No go-live date is set." in _text(_make())
+    assert (
+        "No go-live date is set. Owner of the accounts: the old system of 1,003, the new platform of 0."
+        in _text(_make())
+    )
 
 
 def test_numbers_have_separators_and_decimals_as_they_are() -> None:
@@ -200,7 +205,7 @@ def test_lines_are_done_failed_or_not_done_yet(batch: Callable[..., Any]) -> Non
     row = f"RUNNING 4,095 {done:,} {failed:,} 2026-01-02 03:04:05 \N{EN DASH} dora"
     assert row in text
     assert "Rate: 12.3 lines per second." in text
-    assert done + failed + is_open == 4_095
+    assert done + failed + is_open == (1 << len(LineStatus)) - 1, "each line counts once"
 
 
 def test_a_wave_has_its_window() -> None:

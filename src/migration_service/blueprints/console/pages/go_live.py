@@ -86,7 +86,9 @@ def set_moment(code: str) -> Response:
                 *open_,
                 *((_("Not ready yet"), sentence) for sentence in found.not_ready),
             ),
-            other=Link(url_for("readiness.show", code=code, ready_for=ReadyFor.GO_LIVE), _("Ready?")),
+            other=Link(url_for("receipts.accept", code=code, batch=found.batch_id), _("Accept what is open"))
+            if found.not_ready
+            else Link(url_for("readiness.show", code=code, ready_for=ReadyFor.GO_LIVE), _("Ready?")),
         )
 
     def find_effects(session: Session) -> Facts:

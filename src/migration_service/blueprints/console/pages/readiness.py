@@ -1,6 +1,6 @@
 """Whether a supplier is ready for its next wave or for go-live, and the acceptance of warnings."""
 
-from flask import Blueprint, render_template, request, url_for
+from flask import Blueprint, abort, render_template, request, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 
@@ -10,7 +10,6 @@ from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.readiness import look_around
 from migration_service.blueprints.requests.resources import resources
-from migration_service.errors import ReadinessNotAcceptableError
 from migration_service.services.readiness.checks import SAYS
 from migration_service.services.readiness.report import Finding, Readiness, accept_warning, examine
 from migration_service.states import CheckResult, ReadinessCheck, ReadyFor
@@ -51,15 +50,15 @@ def show(code: str) -> str:
     return render_template("ready.html", code=code, found=found, names=NAMES, results=RESULTS, say=say)
 
 
-@blueprint.route("/<name>/accept/", methods=["GET", "POST"])
-def accept(code: str, name: str) -> Response:
+@blueprint.route("/<named>/accept/", methods=["GET", "POST"])
+def accept(code: str, named: str) -> Response:
     """Accept a warning with a reason."""
     form = AcceptForm()
 
     def preview(session: Session) -> Preview:
-        finding = next((it for it in check(session, code, _asked()).checks if it.check == name), None)
+        finding = next((it for it in check(session, code, _asked()).checks if it.check == named), None)
         if finding is None:
-            raise ReadinessNotAcceptableError
+            abort(404)
         return Preview(
             title=_("Accept a warning about %(code)s", code=code),
             sentence=_("It stays accepted for as long as it says the same."),
@@ -71,7 +70,7 @@ def accept(code: str, name: str) -> Response:
 
     def perform(session: Session) -> Done:
         found = check(session, code, _asked()).checks
-        accept_warning(session, supplier_of(session, code), found, name, reason=str(form.reason.data))
+        accept_warning(session, supplier_of(session, code), found, named, reason=str(form.reason.data))
         return Done(_("The warning is accepted."))
 
     return act(form, preview, perform)
