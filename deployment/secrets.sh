@@ -31,7 +31,8 @@ done
 for name in MIGRATION_SERVICE_METRICS_TOKEN MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS MIGRATION_SERVICE_SMTP_URL; do
     write "$name" ""
 done
-# The key that encrypts the secrets of webhooks in the database.
+# The key that signs certificates, and the one that encrypts the secrets of webhooks in the database.
+write MIGRATION_SERVICE_CERTIFICATE_KEY "$(head -c 32 /dev/urandom | base64 | tr '+/' '-_')"
 write MIGRATION_SERVICE_WEBHOOK_SECRET_KEYS "$(head -c 32 /dev/urandom | base64 | tr '+/' '-_')"
 write DATABASE_URL "postgresql://migration_service:$(cat "$folder/SERVICE_PASSWORD")@postgres:5432/migration"
 write MIGRATION_SERVICE_OWNER_DATABASE_URL \

@@ -30,6 +30,7 @@ PARTS = [
         "slots",
     ),
     "e-mail",
+    "certificates",
     "statements",
     *("attempts", "suppliers", "batches", "vendors", "disk data", "disk uploads", "events"),
 ]
@@ -41,6 +42,7 @@ def environment_of(settings: Settings, home: Path) -> dict[str, str]:
         "DATABASE_URL": settings.database_url,
         "REDIS_URL": settings.redis_url,
         "MIGRATION_SERVICE_SECRET_KEY": settings.secret_key,
+        "MIGRATION_SERVICE_CERTIFICATE_KEY": settings.certificate_key,
         "PYTHONPATH": str(ROOT),
     }
 

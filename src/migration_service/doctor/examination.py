@@ -14,6 +14,7 @@ from migration_service.doctor.diagnosis import Check, Diagnosis, ServiceParts, V
 from migration_service.doctor.work_checks import (
     check_batches,
     check_beat,
+    check_certificates,
     check_events,
     check_messages,
     check_slots,
@@ -251,5 +252,6 @@ _CHECKS: tuple[tuple[str, Check, tuple[str, ...]], ...] = (
     ("attempts", check_stuck_attempts, ("database",)),
     ("events", check_events, ("database", "revisions")),
     ("e-mail", check_messages, ("database", "revisions")),
+    ("certificates", check_certificates, ("database", "revisions")),
     ("statements", check_statements, ("database",)),
 )

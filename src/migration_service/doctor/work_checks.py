@@ -10,6 +10,7 @@ from migration_service.doctor.diagnosis import Diagnosis, ServiceParts, ok, warn
 from migration_service.metrics.broker import read_broker
 from migration_service.payment_vendors.answers import read_failing
 from migration_service.services.batches.results.activity import STALLED_AFTER
+from migration_service.services.certificates.making import load_key
 from migration_service.services.emails.waiting import count_waiting
 from migration_service.services.events.horizon import find_holder
 from migration_service.services.processing.slots import Slots
@@ -39,6 +40,11 @@ _SLOW_STATEMENTS = text("""
     FROM pg_stat_statements JOIN pg_database ON pg_database.oid = dbid
     WHERE datname = current_database() AND mean_exec_time > 1000 * :seconds
     ORDER BY total_exec_time DESC LIMIT :most
+""")
+#: Certificates of which no worker does a piece. One without a key leaves them alone.
+_WAITING_CERTIFICATES = text("""
+    SELECT count(*) FROM certificate WHERE finished_at IS NULL AND accounts = 0
+      AND created_at < clock_timestamp() - make_interval(secs => :seconds)
 """)
 #: How often a constantly changing number is read.
 _READINGS, _PAUSE_SECONDS = 3, 1.0
@@ -246,6 +252,29 @@ def check_messages(parts: ServiceParts) -> Iterator[Diagnosis]:
         "If the mail server does not answer, or MIGRATION_SERVICE_SMTP_URL is not set for the workers of the "
         "queue deliveries, correct that. If it is only slow, wait: nothing else waits behind these messages.",
     )
+
+
+def check_certificates(parts: ServiceParts) -> Iterator[Diagnosis]:
+    """Check that this process has a key that signs certificates, and that the workers use one."""
+    key = parts.settings.certificate_key
+    with parts.sessions.begin() as session:
+        waiting = session.scalar(_WAITING_CERTIFICATES, {"seconds": _WAITING_SECONDS}) or 0
+    if not key:
+        yield warning(
+            "certificates",
+            "MIGRATION_SERVICE_CERTIFICATE_KEY is not set here, so none can be started",
+            "Give the web servers and the workers of the queue batch the same key: see "
+            "docs/operators/secrets.md.",
+        )
+    elif waiting:
+        yield warning(
+            "certificates",
+            f"{_number(waiting, 'certificate')} not begun",
+            "If the workers of the queue batch run, give them MIGRATION_SERVICE_CERTIFICATE_KEY.",
+        )
+    else:
+        public_key = load_key(key).public_key().public_bytes_raw().hex()
+        yield ok("certificates", f"signed with the key whose public key is {public_key}")
 
 
 def check_statements(parts: ServiceParts) -> Iterator[Diagnosis]:

@@ -100,6 +100,7 @@ def test_each_process_gets_the_secrets_that_it_needs_as_files_that_exist() -> No
             "MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS",
             "MIGRATION_SERVICE_METRICS_TOKEN",
             "MIGRATION_SERVICE_WEBHOOK_SECRET_KEYS",
+            "MIGRATION_SERVICE_CERTIFICATE_KEY",
             "MIGRATION_SERVICE_OPENID_CLIENT_SECRET",
         },
         "migration-service-worker@": common | {"DATABASE_URL", "MIGRATION_SERVICE_SMTP_URL"},

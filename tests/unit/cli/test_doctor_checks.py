@@ -13,18 +13,29 @@ from sqlalchemy import func, text, update
 
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
+from migration_service.db.jobs import Progress
 from migration_service.db.revisions import newest_revision, upgrade
 from migration_service.doctor.diagnosis import ServiceParts
 from migration_service.doctor.examination import check_disks, check_redis, check_revisions
 from migration_service.doctor.work_checks import (
     check_batches,
+    check_certificates,
     check_messages,
     check_slots,
     check_statements,
     check_stuck_attempts,
     check_suppliers,
 )
-from migration_service.models import AlertEmail, Attempt, Batch, BatchChunk, ImportSupplier, ServiceLimit
+from migration_service.models import (
+    AlertEmail,
+    Attempt,
+    Batch,
+    BatchChunk,
+    Certificate,
+    ImportSupplier,
+    ServiceLimit,
+)
+from migration_service.services.certificates.making import certify_piece
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
@@ -199,3 +210,28 @@ def test_a_slow_statement_is_named_if_postgresql_counts_them(
         counting.sessions.kw["bind"].dispose()
     assert found.verdict == "warning"
     assert "at each of 1 calls: SELECT count(*), pg_sleep($1) FROM organisation WHERE name = $2" in found.seen
+
+
+def test_a_missing_key_for_certificates_is_reported_where_it_is_missing(
+    parts: ServiceParts, supplier: SupplierClient, batches: BatchClient, migrated: Settings
+) -> None:
+    batches.run(supplier.accounts(1))
+    supplier.reconcile()
+    (found,) = check_certificates(parts)
+    assert (found.verdict, len(found.seen.rpartition(" ")[2])) == ("ok", 64)
+    answer = supplier.post("/certificates/", {"import_supplier": supplier.code})
+    started = UUID(answer.get_json()["certificate_id"])
+    with supplier.Session.begin() as session:
+        session.get_one(Certificate, started).created_at = func.now() - timedelta(minutes=5)
+        assert certify_piece(session, started, "") is Progress.WAITS
+    (found,) = check_certificates(parts)
+    assert (found.verdict, "queue batch" in found.advice) == ("warning", True)
+    with supplier.Session.begin() as session:
+        assert certify_piece(session, started, migrated.certificate_key) is Progress.OVER
+    assert [it.verdict for it in check_certificates(parts)] == ["ok"]
+    without = ServiceParts(replace(migrated, certificate_key=""), create_celery)
+    try:
+        (found,) = check_certificates(without)
+    finally:
+        without.sessions.kw["bind"].dispose()
+    assert (found.verdict, "MIGRATION_SERVICE_CERTIFICATE_KEY" in found.seen) == ("warning", True)
