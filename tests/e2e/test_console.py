@@ -19,7 +19,7 @@ from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.setup.vendors import create_payment_vendor
 from support.browser import DARK_PHONE, LIGHT, ZOOMED, Visitor, needs_chromium
-from support.console_steps import book_of, log_in, upload, wait_for_end
+from support.console_steps import PATIENCE, book_of, log_in, upload, wait_for_end
 from support.webhook_rows import make_delivery
 
 pytestmark = needs_chromium
@@ -88,6 +88,23 @@ def _plan_waves(visitor: Visitor, code: str, *waves: str, **fields: str) -> str:
     return page.url.removeprefix(visitor.base)
 
 
+def _certify(visitor: Visitor, code: str) -> str:
+    """Make a certificate of the comparison that is kept. Return the path of its page."""
+    page = visitor.page
+    visitor.open(f"/suppliers/{code}/reconciliation/")
+    page.click("text=Compare all created accounts")
+    expect(page.locator("text=Compare what has changed")).to_be_visible(timeout=PATIENCE)
+    visitor.open(f"/suppliers/{code}/certificates/new/")
+    page.click("main form button")
+    link = page.locator("main tbody a").first
+    for _ in range(90):
+        if link.count():
+            break
+        page.wait_for_timeout(1_000)
+        page.reload()
+    return (link.get_attribute("href") or "").removeprefix("/console")
+
+
 def _acknowledge(visitor: Visitor, code: str) -> None:
     """Acknowledge the first refused account of the reconciliation."""
     page = visitor.page
@@ -116,6 +133,7 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
         visitor.open(f"{batch}lines/?status=IMPORTED")
         number = visitor.page.locator("main tbody tr").first.locator("td").nth(1).inner_text()
         _acknowledge(visitor, code)
+        certificate = _certify(visitor, code)
         _undo(visitor, code, number)
         undo = visitor.page.locator(".timeline a[href*='/undos/']").first.get_attribute("href") or ""
         file.write_bytes(b"\n".join(book_of(code, LINES, broken=0)[20:23]))
@@ -135,12 +153,18 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
     account, supplier = f"/suppliers/{code}/accounts/{number}/", f"/suppliers/{code}/"
     return [
         *("/waves/", f"/waves/?supplier={code}", f"/suppliers/{code}/waves/new/", plan, f"{plan}1/"),
-        *(f"{plan}1/{act}/" for act in ("start", "pause", "resume", "reconcile", "approve", "stop")),
+        *(
+            f"{plan}1/{act}/"
+            for act in ("start", "pause", "resume", "reconcile", "approve", "stop", "change")
+        ),
         *(f"{batch}{act}/" for act in ("pause", "resume", "cancel", "undo", "repeat/import")),
         *(f"{supplier}go-live/", f"{supplier}time-zone/", f"{batch}control-totals/"),
         *(
             f"{supplier}certificates/",
             f"{supplier}certificates/new/",
+            certificate,
+            f"{supplier}ready/",
+            f"{supplier}ready/backup_recent/accept/",
             f"{supplier}acknowledgements/",
             f"{supplier}acknowledgements/new/?batch={batch.split('/')[2]}",
         ),
@@ -171,7 +195,7 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
 NO_PAGES = {
     *("static", "assets.bootstrap", "assets.dark", "openid.begin", "openid.come_back"),
     *("downloads.failed_lines", "downloads.results", "comparison.accounts", "undo.outcomes"),
-    "suppliers.download_id_map",
+    *("suppliers.download_id_map", "certificates.download"),
     *("reports.of_supplier", "reports.of_batch", "reports.of_plan", "reports.of_wave", "audit.export"),
 }
 

@@ -56,6 +56,7 @@ class OldFiguresArgumentsSchema(Fields):
         "The difference of an amount that is no problem.",
         "0.01",
         load_default=0,
+        openapi={"default": 0},
         unit="in euros",
         parameter={"type": "number", "minimum": 0},
     )

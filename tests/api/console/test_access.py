@@ -19,6 +19,7 @@ from migration_service.services.certificates.making import certify_piece, start_
 from migration_service.services.setup.vendors import create_payment_vendor
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import start_undo
+from migration_service.states import ReadinessCheck
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, LogIn
 from support.supplier_client import SupplierClient
@@ -103,6 +104,7 @@ def _views(app: Flask, values: dict[str, str]) -> Iterator[tuple[Need, str, str]
 def _path(rule: Rule, values: dict[str, str]) -> str:
     known = values | ({"code": "invalid_phone_number"} if "batch_id" in rule.arguments else {})
     known |= {"number": "1"} if "plan_id" in rule.arguments else {}
+    known |= {"name": ReadinessCheck.BACKUP_RECENT} if "/ready/" in rule.rule else {}
     return _VARIABLE.sub(lambda found: known[found[1]], rule.rule)
 
 

@@ -176,12 +176,14 @@ def test_import_suppliers_are_listed_with_counts_profile_and_status(
         create_import_supplier(session, code=other, organisation_name=supplier.organisation, profile="strict")
     supplier.set_status(SupplierStatus.PAUSED)
     nothing = {"PENDING": 0, "IN_PROGRESS": 0, "IMPORTED": 0, "SKIPPED": 0}
+    emails = {"customer_emails": False, "emails_at": "at_go_live", "emails_from": None, "emails_held": 0}
     expected = [
         {
             "import_supplier": supplier.code,
             "status": "Paused",
             "profile": "lenient",
             "time_zone": "UTC",
+            **emails,
             "counts": nothing | {"PENDING": 2, "IMPORTED": 1},
         },
         {
@@ -189,6 +191,7 @@ def test_import_suppliers_are_listed_with_counts_profile_and_status(
             "status": "Ongoing",
             "profile": "strict",
             "time_zone": "Europe/Amsterdam",
+            **emails,
             "counts": nothing,
         },
     ]

@@ -34,8 +34,8 @@ def test_amounts_are_stored_as_texts_with_all_their_digits() -> None:
         ({"statements": "many"}, [("invalid", "statements")]),
         ({"ledger_balances": [1]}, [("not_a_dict", "ledger_balances")]),
         ({"ledger_balances": {"A": "NaN"}}, [("invalid", "ledger_balances.A")]),
-        ({"ledger_balances": {"A": 10**12}}, [("out_of_range", "ledger_balances.A")]),
-        ({"ledger_balances": {" ": 1}}, [("blank", "ledger_balances. ")]),
+        ({"ledger_balances": {"A": 10**40}}, [("out_of_range", "ledger_balances.A")]),
+        ({"ledger_balances": {"A\t": 1}}, [("invalid", "ledger_balances.A\t")]),
         (
             {"ledger_balances": dict.fromkeys(map(str, range(101)), 1)},
             [("too_many_items", "ledger_balances")],

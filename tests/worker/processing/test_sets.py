@@ -155,6 +155,8 @@ def test_one_account_takes_few_round_trips(
     """Each is a sleep and a wake-up. A connection prepares what it has sent five times."""
     with supplier.app.app_context():
         web = resources().Session
+    for sessions in (web, worker_resources.Session):
+        sessions.kw["bind"].dispose()  # then the next connection is the only one
     sent = {}
     for number in supplier.stage_new(7):
         with trace(web) as sent["web"]:

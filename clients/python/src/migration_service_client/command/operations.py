@@ -86,6 +86,7 @@ def _command(name: str, described: list[Described]) -> click.Command:
         keys.append((other, key))
         for it in added.values():
             parameters[it["name"]] = _parameter(it, word if it["name"] == key else "")
+            parameters[it["name"]].required = False  # by the first operation
 
     @json_option
     @online()
@@ -95,6 +96,8 @@ def _command(name: str, described: list[Described]) -> click.Command:
         chosen = next((it for it, key in keys if given[key]), first)
         if chosen is first:
             _refuse_options(keys, [it for it in parameters.values() if it.name not in own], given)
+        elif missing := [it for it in chosen["parameters"] if it.get("required") and not given[it["name"]]]:
+            raise click.MissingParameter(param=parameters[missing[0]["name"]])
         _Run(chosen, service, given, as_json=as_json).carry_out()
 
     more = {option.name: option for it in described for option in _more_options(it)}
