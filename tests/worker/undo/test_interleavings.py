@@ -468,6 +468,47 @@ def _live(renewed: Renewed) -> Act:
     return steps, check
 
 
+def _job(renewed: Renewed) -> Act:
+    """Mark the account by the job of a go-live, which finds it under a row that is replaced meanwhile."""
+    number, client = renewed.undone.number, GoLiveClient(renewed.undone.supplier)
+    go_live_id = _go_live_of(renewed.undone, external_account_numbers=[number])
+
+    def check(run: Run) -> None:
+        assert not run.errors
+        account = renewed.check(run)
+        assert account is not None
+        assert renewed.status() in ("REPLACED", "FAILED")
+        assert (account["billing_address1"] == NEWER) == (renewed.status() == "REPLACED")
+        if run.before("other.commit", "replace.work"):
+            assert renewed.status() == "FAILED"
+        client.work(str(go_live_id))
+        assert client.owned("new") == [number]
+        with renewed.undone.supplier.Session() as session:
+            told = select(func.count()).where(Event.type == "account.went_live")
+            assert session.scalar(told) == 1
+
+    return [("mark", lambda session: mark_piece(session, go_live_id)), COMMIT], check
+
+
+def _added_line(renewed: Renewed) -> Act:
+    """Add a note by a batch, whose worker locks in another order than a request."""
+    undone = renewed.undone
+    batch_id = UUID(undone.batches.start([undone.pair | {"notes": [{"body": "called"}]}], kind="notes"))
+    chunk, claims = ChunkKey(batch_id, 1), [new_id()]
+    with undone.supplier.Session.begin() as session:
+        claim_chunk(session, chunk, claims)
+
+    def check(run: Run) -> None:
+        assert not run.errors
+        with undone.supplier.Session() as session:
+            assert session.get_one(BatchLine, (batch_id, 1)).status == "ADDED"
+        account = renewed.check(run)
+        assert account is not None
+        assert (renewed.status(), len(account["added_notes"])) == ("REPLACED", 1)
+
+    return [("work", lambda session: work_on_chunk(session, chunk, claims)), COMMIT], check
+
+
 def _process(renewed: Renewed) -> Act:
     attempt = renewed.undone.supplier.attempt_of(renewed.undone.number)
 
@@ -492,7 +533,9 @@ def _second_replacement(renewed: Renewed) -> Act:
     return second.work(), check
 
 
-@pytest.mark.parametrize("make", [_add, _confirm, _undo, _erase, _live, _process, _second_replacement])
+@pytest.mark.parametrize(
+    "make", [_add, _added_line, _confirm, _undo, _erase, _live, _job, _process, _second_replacement]
+)
 def test_a_replacement_and_another_act(start: Start, make: Callable[[Renewed], Act]) -> None:
     def script() -> Script:
         renewed = Renewed.begin(start())
