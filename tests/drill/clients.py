@@ -85,6 +85,8 @@ class Journal:
     statuses: Counter[str] = field(default_factory=Counter)
     #: Undocumented answers, and accounts without an answer.
     surprises: list[str] = field(default_factory=list)
+    #: The numbers of the accounts that went live.
+    live: list[str] = field(default_factory=list)
     #: Accounts that were sent in batches.
     lines: int = 0
     #: Seconds after which a client gives an account up. Nothing may take that long.
@@ -107,6 +109,10 @@ class Journal:
         """Count an account that a batch imported."""
         with self._lock:
             self.lines += 1
+
+    def went_live(self, numbers: Sequence[str]) -> None:
+        with self._lock:
+            self.live += numbers
 
     def cut_off(self) -> None:
         """Count a request that lost its connection."""
@@ -254,6 +260,13 @@ class Supplier:
 
     def undo(self, orders: Sequence[Order], deadline: float, **target: Any) -> None:
         """Undo the import of accounts, and wait for the outcome of each: all of them have to be reverted."""
+        outcomes = self.try_to_undo(orders, deadline, **target)
+        for order in orders:
+            if outcomes.get(order.number) != "REVERTED":
+                self._journal.surprise(f"{order.number}: not undone, but {outcomes.get(order.number)}")
+
+    def try_to_undo(self, orders: Sequence[Order], deadline: float, **target: Any) -> dict[str, str]:
+        """Undo the import of accounts. Return the outcome of each."""
         invoked = time.monotonic()
         outcomes: dict[str, str] = {}
         try:
@@ -274,8 +287,7 @@ class Supplier:
                 )
                 if said == "REVERTED":
                     order.service_account_number = ""
-                else:
-                    self._journal.surprise(f"{order.number}: not undone, but {said}")
+        return outcomes
 
     def take_back(self, deadline: float, target: dict[str, Any]) -> dict[str, str]:
         """Undo imports, or what a batch has added. Return the outcome of each account."""

@@ -47,6 +47,7 @@ def count(
         Line("every order created, or reported failed", len(orders), _unsettled(orders, processes, scene)),
         Line("suppliers were told the number that the table has", len(orders), _wrong(orders, accounts)),
         Line("every line of a batch has its outcome, and its batch counts it", journal.lines, _lines(scene)),
+        Line("each account has one owner, and what went live was told once", *_owners(scene, journal)),
         Line("a poisoned account fails with a reason", *_poisoned(scene)),
         Line("ledgers, transactions, line items: the sums sent", len(accounts), _money(scene, orders)),
         Line("lists and statuses say what the tables say", *_lists(scene, processes)),
@@ -143,9 +144,30 @@ def _lines(scene: Service) -> list[str]:
     losses = [f"line {number} of batch {batch} has no outcome" for batch, number in rows]
     for batch, lines in scene.query("SELECT batch_id::text, count(*) FROM batch_line GROUP BY 1"):
         counts = scene.send("GET", f"batches/{batch}/").json()["counts"]
-        if sum(counts[it] for it in ("IMPORTED", "REPLACED", "ADDED")) != lines:
+        if sum(counts[it] for it in ("STAGED", "IMPORTED", "REPLACED", "ADDED")) != lines:
             losses.append(f"batch {batch}: {counts} of {lines} lines")
     return losses
+
+
+def _owners(scene: Service, journal: Journal) -> tuple[int, list[str]]:
+    """The new platform owns the accounts that a client saw go live, each told of once, and no other one."""
+    told = scene.query(
+        """
+        SELECT number, count(DISTINCT account.id), count(event.id)
+        FROM (SELECT external_account_number AS number FROM account WHERE live_at IS NOT NULL
+              UNION SELECT data ->> 'external_account_number' FROM event WHERE type = 'account.went_live'
+              UNION SELECT unnest(%s::text[])) AS live
+        LEFT JOIN account ON account.external_account_number = number AND account.live_at IS NOT NULL
+        LEFT JOIN event ON event.type = 'account.went_live'
+         AND event.data ->> 'external_account_number' = number
+        GROUP BY number""",
+        journal.live,
+    )
+    losses = [
+        f"{number}: {live} live, {events} events" for number, live, events in told if (live, events) != (1, 1)
+    ]
+    unseen = {number for number, *_ in told} - set(journal.live)
+    return len(journal.live), losses + [f"{number}: live, and nobody saw it" for number in unseen]
 
 
 def _poisoned(scene: Service) -> tuple[int, list[str]]:

@@ -10,8 +10,8 @@ from random import Random
 
 import psutil
 
-from drill.scene import WORKING, Scene, group_of
-from support.servers import processes_in
+from drill.scene import GOING_LIVE, REPLACING, TAKING_BACK, WORKING, Scene, group_of
+from support.servers import processes_in, wait_until
 
 #: Longer than a message may stay unacknowledged (`scene.VISIBILITY_TIMEOUT`), so that it is redelivered.
 _WORKER_FROZEN = 20.0
@@ -19,6 +19,8 @@ _WORKER_FROZEN = 20.0
 _VALKEY_FROZEN = 12.0
 #: Longer than the time-outs for connecting, for locks and for the pool.
 _POSTGRES_FROZEN = 10.0
+#: Until the supplier of books has come round to an act again.
+_UNTIL_THE_MIDDLE = 240
 
 Fault = Callable[[Scene, Random], None]
 
@@ -53,6 +55,17 @@ def _kill_worker_main(scene: Scene, _chance: Random) -> None:
 def _kill_group(name: str) -> Fault:
     def kill(scene: Scene, _chance: Random) -> None:
         os.killpg(group_of(scene.main_process(name)), signal.SIGKILL)
+
+    return kill
+
+
+def _kill_in_the_middle(of: str) -> Fault:
+    """Kill the background worker as soon as a session of PostgreSQL has this name: nothing is committed."""
+    working = "SELECT FROM pg_stat_activity WHERE application_name = %s"
+
+    def kill(scene: Scene, chance: Random) -> None:
+        wait_until(lambda: bool(scene.query(working, of)), f"a session {of}", _UNTIL_THE_MIDDLE)
+        _kill_group("background")(scene, chance)
 
     return kill
 
@@ -122,6 +135,9 @@ FAULTS: dict[str, Fault] = {
     "worker's main process killed": _kill_worker_main,
     "whole worker killed": _kill_group("interactive"),
     "background worker killed": _kill_group("background"),
+    "killed while it replaces": _kill_in_the_middle(REPLACING),
+    "killed while it takes back": _kill_in_the_middle(TAKING_BACK),
+    "killed while it goes live": _kill_in_the_middle(GOING_LIVE),
     "web server killed": _kill_group("web"),
     "one web process killed": _kill_web_process,
     "beat killed": _kill_group("beat"),

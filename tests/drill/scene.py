@@ -43,6 +43,11 @@ POISON = "POISON-"
 #: The name of a session of PostgreSQL while it creates such an account.
 WORKING, POISONED = "drill-working", "drill-poisoned"
 
+#: The `billing_address1` of a version that replaces a created account.
+CORRECTED = "A corrected address"
+#: The name of a session of PostgreSQL in the middle of a transaction of the background worker.
+REPLACING, TAKING_BACK, GOING_LIVE = "drill-replacing", "drill-taking-back", "drill-going-live"
+
 IN_PROGRESS = "SELECT count(*) FROM account_import_process WHERE state = 'IN_PROGRESS'"
 
 # This lets the database hold a worker in the middle of its transaction, and identify it, without code for
@@ -65,6 +70,21 @@ BEGIN
   RETURN NEW;
 END $$;
 CREATE TRIGGER drill_pause AFTER INSERT ON account FOR EACH ROW EXECUTE FUNCTION drill_pause();
+-- Once in a transaction of the background worker that replaces, takes back or goes live.
+CREATE FUNCTION drill_linger() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_setting('application_name') <> TG_ARGV[0] THEN
+    PERFORM set_config('application_name', TG_ARGV[0], true), pg_sleep(0.7);
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER drill_replacing AFTER UPDATE ON account FOR EACH ROW
+  WHEN (NEW.billing_address1 = '{CORRECTED}' AND OLD.billing_address1 <> NEW.billing_address1)
+  EXECUTE FUNCTION drill_linger('{REPLACING}');
+CREATE TRIGGER drill_taking_back AFTER INSERT ON acknowledgement FOR EACH ROW
+  EXECUTE FUNCTION drill_linger('{TAKING_BACK}');
+CREATE TRIGGER drill_going_live AFTER UPDATE OF live_at ON account FOR EACH ROW
+  EXECUTE FUNCTION drill_linger('{GOING_LIVE}');
 """
 
 
