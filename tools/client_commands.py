@@ -21,6 +21,7 @@ NAMES = {
     "list_failed_account_imports": "accounts failed",
     "get_attempt": "accounts attempt",
     "list_attempts": "accounts attempts",
+    "skip_accounts": "accounts skip",
     "erase_account": "accounts erase",
     "get_id_map": "accounts id-map",
     "list_import_suppliers": "suppliers list",

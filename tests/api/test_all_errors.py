@@ -17,6 +17,7 @@ _NAMES_OF_PROCESS = [("import_supplier_code", _SUPPLIER[1]), _TEAM]
 _ADDED = {**_NOWHERE, "external_account_number": ""}
 _PLAN = {**_NOWHERE, **_NOBODY, "waves": [{"rest": True}]}
 _BATCH = "/batches/?import_supplier=nope&mode=import&operations_team_name=nobody"
+_SKIP = {**_NOWHERE, "external_account_numbers": ["1"], "reason": "Request 1"}
 _ERASE = {**_NOWHERE, "external_account_number": "1", "reason": "Request 1"}
 
 #: A path, a body, and the path and code of each error.
@@ -46,6 +47,7 @@ _REQUESTS: list[tuple[str, Any, list[tuple[str, str]]]] = [
     ),
     ("/account-import-process/erase/?zzz=1", _ERASE, [_PARAMETER, _SUPPLIER]),
     ("/account-import-process/erase/", _ERASE | {"reason": ""}, [("reason", "blank"), _SUPPLIER]),
+    ("/account-import-process/skip/", _SKIP | {"reason": ""}, [("reason", "blank"), _SUPPLIER]),
     (
         "/undos/",
         {**_NOWHERE, "external_account_numbers": ["1"], "reason": ""},

@@ -91,6 +91,7 @@ BODIES = {
     "go_lives.start_go_live": lambda customer: {"import_supplier": customer.import_supplier, "at": _LATER},
     "replacements.preview_replacement": _of_undo,
     "replacements.start_replacement": lambda customer: {**_of_undo(customer), "reason": "A test."},
+    "skipping.skip_accounts": lambda customer: {**_of_undo(customer), "reason": "A test."},
     "undo.preview_undo": _of_undo,
     "undo.start_undo": lambda customer: {**_of_undo(customer), "reason": "A test."},
     "waves.plan_waves": lambda customer: {

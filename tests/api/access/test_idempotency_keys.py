@@ -73,7 +73,7 @@ def test_the_same_request_again_gets_the_same_answer_and_does_nothing(
 
 #: POSTs whose repetition changes nothing more, and is answered alike or by what is so now.
 _WITHOUT_A_KEY = {
-    *("obtain_token", "end_session", "forget_event_consumer", "erase_account"),
+    *("obtain_token", "end_session", "forget_event_consumer", "erase_account", "skip_accounts"),
     *("validate_account", "stage_account", "acknowledge_open", "set_batch_brake", "accept_warning"),
     *("pause_batch", "resume_batch", "cancel_batch", "preview_undo", "cancel_undo"),
     *("preview_go_live", "cancel_go_live", "accept_exception", "preview_replacement"),

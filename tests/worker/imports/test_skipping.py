@@ -14,6 +14,9 @@ from migration_service.models import AccountImportProcess, AuditEntry, ImportSup
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
 from migration_service.states import ImportState
+from migration_service.tasks.resources import WorkerResources
+from support.audit import audited
+from support.imported_account import ImportedAccount
 from support.interleavings import COMMIT, ROLLBACK, Run, Script, explore
 from support.supplier_client import SupplierClient
 
@@ -31,6 +34,31 @@ def _marks(supplier: SupplierClient) -> list[str]:
     with supplier.Session() as session:
         of_supplier = SkipMark.import_supplier_id == _find(session, supplier).id
         return sorted(session.scalars(select(SkipMark.external_account_number).where(of_supplier)))
+
+
+def test_a_key_leaves_accounts_out_unless_one_of_them_exists(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    created = ImportedAccount.create(supplier, worker_resources)
+    (staged,) = supplier.accounts()
+    supplier.stage(staged)
+    number = staged["external_account_number"]
+    body = {"import_supplier": supplier.code, "reason": "Not in the second delivery.", "by": "Grace"}
+
+    def skip(*numbers: str) -> Any:
+        path = "/account-import-process/skip/"
+        return supplier.post(path, body | {"external_account_numbers": numbers})
+
+    refused = skip(number, "not staged", created.number)
+    found = [(it["code"], it["attr"]) for it in refused.json["errors"]]
+    assert (refused.status_code, found) == (400, [("account_already_imported", "external_account_numbers.2")])
+    assert (supplier.process_row(number).state, _marks(supplier)) == ("PENDING", [])
+    for _ in range(2):
+        done = skip(number, "not staged", number)
+        assert (done.status_code, done.json) == (200, {"skipped": 2})
+    assert (supplier.process_row(number).state, _marks(supplier)) == ("SKIPPED", ["not staged"])
+    reasons = [entry.details or {} for entry in audited(supplier.Session, action="account.skipped")]
+    assert {(it["because"], it["by"]) for it in reasons} == {(body["reason"], "Grace")}
 
 
 def test_no_other_account_is_skipped_or_included_again(supplier: SupplierClient) -> None:

@@ -1141,6 +1141,11 @@ class SessionAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedAnswer:
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StagedVersion:
     staged_at: datetime
     extracted_at: "datetime | None"

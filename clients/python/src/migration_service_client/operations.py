@@ -685,6 +685,23 @@ def erase_account(
     )
 
 
+def skip_accounts(
+    *, import_supplier: str, external_account_numbers: Sequence[str], reason: str, by: str | Absent = ABSENT
+) -> Request[models.SkippedAnswer]:
+    """Skip accounts that will not be migrated."""
+    return Request(
+        "skip_accounts",
+        *target("POST account-import-process/skip/"),
+        models.SkippedAnswer,
+        body=members(
+            import_supplier=import_supplier,
+            external_account_numbers=external_account_numbers,
+            reason=reason,
+            by=by,
+        ),
+    )
+
+
 def list_events(
     *,
     cursor: str | None = None,
@@ -1312,6 +1329,7 @@ class Operations:
     get_old_figures = Call(get_old_figures)
     list_old_figure_differences = Each(list_old_figure_differences)
     erase_account = Call(erase_account)
+    skip_accounts = Call(skip_accounts)
     list_events = Each(list_events)
     list_event_consumers = Each(list_event_consumers)
     forget_event_consumer = Call(forget_event_consumer)

@@ -28,6 +28,7 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "account_imports.process_account": (Scope.PROCESS,),
     "added_data": (Scope.ADDED_DATA,),
     "erasure": (Scope.ERASE,),
+    "skipping": (Scope.PROCESS, Scope.BATCHES),
     "sessions": (Scope.SESSIONS,),
     "api_key": tuple(Scope),
     "attempts": (Scope.READ, Scope.PROCESS),

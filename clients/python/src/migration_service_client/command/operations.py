@@ -7,14 +7,17 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from importlib.resources import files
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from migration_payloads.files.account_numbers import find_number
 from migration_payloads.files.output import OutputPath, replacing, say, write_raw
 from migration_service_client import Client, operations
 from migration_service_client.command.errors import CannotRunError
+from migration_service_client.command.lines import open_lines
 from migration_service_client.command.online import Service, online
 from migration_service_client.command.output import json_option, show_answer, show_items
 from migration_service_client.command.verify import verify
@@ -42,6 +45,7 @@ _BLOCK = 1 << 20
 #: The address of a webhook. `url` is that of the service.
 _THEIR_URL = "their_url"
 _TYPES: dict[str, click.ParamType[Any]] = {"whole number": click.INT, "number": click.FLOAT}
+_NUMBERS = "external_account_numbers"
 _MEDIA = {"ndjson": "application/x-ndjson", "csv": "text/csv"}
 _METAVARS = {"--supplier": "CODE", "--code": "CODE", "--batch": "ID", "--by": "NAME", "--team": "NAME"}
 
@@ -211,6 +215,10 @@ def _more_options(described: Described) -> Iterator[click.Option]:
     if described["operation"] == "start_batch":
         about = "The supplier's totals for the file: see control-totals."
         yield click.Option(["--control-totals", "totals"], type=click.File("rb"), metavar="FILE", help=about)
+    if any(it["name"] == _NUMBERS for it in described["parameters"]):
+        about = "Also the accounts in the lines of FILE, as `delta` writes it. Can be repeated."
+        path = click.Path(exists=True, dir_okay=False, path_type=Path)
+        yield click.Option(["--accounts-of"], type=path, multiple=True, metavar="FILE", help=about)
     if described["operation"] in _PREVIEWS and "reason" in {it["name"] for it in described["parameters"]}:
         yield click.Option(["--preview", "previews"], is_flag=True, help="Only show what it would do.")
     if described.get("asks"):
@@ -236,6 +244,9 @@ class _Run:
             raise click.UsageError("Expected either a FILE or --pending: give one of them.")
         if "reason" in given and not (given.get("previews", True) or given["reason"]):
             raise click.UsageError("Missing option '--reason'. Only --preview needs none.")
+        for file in given.get("accounts_of", ()):
+            with open_lines(file) as lines:
+                given[_NUMBERS] += tuple(filter(None, (find_number(it.text or b"") for it in lines)))
         with self._service.client() as client:
             if preview := _PREVIEWS.get(self._name):
                 only_previews = given.get("previews", False)
