@@ -42,6 +42,10 @@ def steps_of(seed: int) -> dict[str, tuple[str, ...]]:
             *("env", "MIGRATION_SERVICE_CLIENT_FAULTS=20", *_LONG),
             *("tests/e2e/test_client_send.py", "tests/e2e/test_client_listen.py"),
         ),
+        "programme": (
+            *("env", "MIGRATION_SERVICE_PROGRAMME=5000", *_LONG),
+            *("tests/e2e/test_programme.py", "tests/e2e/test_programme_by_client.py"),
+        ),
         "webhooks": (
             *("env", "MIGRATION_SERVICE_WEBHOOK_EVENTS=50000", *_LONG),
             "tests/e2e/test_webhooks_for_real.py",

@@ -151,6 +151,8 @@ def test_waves_are_planned_and_decided(run: Run) -> None:
     plan = {"import_supplier": SUPPLIER, "operations_team_name": TEAM, "waves": [{"size": 2}, {"rest": True}]}
     planned = _json(run("waves", "plan", "-", "--json", given=json.dumps(plan)))["plan_id"]
     assert planned in run("waves", "list", "--supplier", SUPPLIER).stdout
+    assert "backup_recent" in run("ready", SUPPLIER, expect=1).stdout
+    assert "--check" in run("ready", SUPPLIER, "--accept", "--reason", "r", expect=2).stderr
     change = ("waves", "change", planned, 2, "-", "--json")
     changed = _json(run(*change, given='{"lines_per_minute": 60}'))
     assert [wave["lines_per_minute"] for wave in changed["waves"]] == [None, 60]
