@@ -31,6 +31,17 @@ class AccountImportProcess(Base):
             "dispatched_at",
             postgresql_where=text(f"state = '{ImportState.IN_PROGRESS}'"),
         ),
+        # Used by the lists of what is pending, open or failed: few accounts of a large book.
+        Index(
+            "ix_account_import_process_open",
+            *("import_supplier_id", "external_account_number"),
+            postgresql_where=text(f"state <> '{ImportState.IMPORTED}' OR refused_at IS NOT NULL"),
+        ),
+        Index(
+            "ix_account_import_process_failed",
+            *("import_supplier_id", "external_account_number"),
+            postgresql_where=text(f"state = '{ImportState.PENDING}' AND has_failed"),
+        ),
         # The payload is stored outside the row whatever its size, so that lists and state changes are fast.
         {"postgresql_with": {"toast_tuple_target": "128"}},
     )
@@ -79,6 +90,8 @@ class AccountImportProcess(Base):
     tries: Mapped[int] = mapped_column(server_default="0")
     #: Whether the attempt runs alone: a dry run, or an attempt that a set could not create.
     runs_alone: Mapped[bool] = mapped_column(server_default=text("false"))
+    #: Whether an attempt of it has ever failed or been withdrawn.
+    has_failed: Mapped[bool] = mapped_column(server_default=text("false"))
     #: Set together with the account, so that lists need no join.
     service_account_number: Mapped[str | None]
     account_created_at: Mapped[datetime | None]

@@ -6,6 +6,7 @@ import pytest
 from redis import Redis, RedisError
 
 from migration_service.blueprints.console import counting
+from migration_service.blueprints.console.pages import suppliers
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient
@@ -21,7 +22,7 @@ def redis(worker_resources: WorkerResources) -> Iterator[Redis]:
 
 
 def _forget(redis: Redis) -> None:
-    for key in ("migration:metrics:counts", *redis.scan_iter("migration:console:created:*")):
+    for key in ("migration:metrics:counts", *redis.scan_iter("migration:console:*")):
         redis.delete(key)
 
 
@@ -48,3 +49,24 @@ def test_without_redis_everything_is_counted(
         monkeypatch.setattr(Redis, command, fail)
     assert _created(administrator, batches) == "1 accounts in 30 days, at most 1 on one"
     assert administrator.lead(f"/suppliers/{batches.supplier.code}/").startswith("1 of 1 ")
+
+
+@pytest.mark.parametrize("path", ["", "reconciliation/"])
+def test_a_large_installation_counts_a_book_again_after_an_act(
+    administrator: ConsoleClient,
+    batches: BatchClient,
+    redis: Redis,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+) -> None:
+    monkeypatch.setattr(counting, "MANY", -2.0)
+    monkeypatch.setattr(suppliers, "LARGE", 0)  # a small book is compared, and counted, for each page
+    page, counted = f"/suppliers/{batches.supplier.code}/{path}", "Accounts were counted"
+    batches.run(batches.supplier.accounts(1))
+    assert counted not in administrator.see(page)
+    lead = administrator.lead(page)
+    batches.run(batches.supplier.accounts(3))
+    assert counted in administrator.see(page)
+    assert administrator.lead(page) == lead
+    administrator.act(f"/suppliers/{batches.supplier.code}/status/", {"status": "Paused"})
+    assert administrator.lead(page) != lead

@@ -12,7 +12,7 @@ from sqlalchemy import update
 
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountFailedValidationError, ErrorItem
-from migration_service.models import Batch
+from migration_service.models import AccountImportProcess, Batch
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.processing.attempts import withdraw_attempt
 from migration_service.services.processing.execution import perform_attempt
@@ -150,6 +150,19 @@ def test_failed_imports_are_those_whose_last_attempt_failed(
     ]
     pages = supplier.pages(f"{path}?limit=1")
     assert [[it["external_account_number"] for it in page] for page in pages] == [[failed], [withdrawn]]
+
+
+@pytest.mark.parametrize("mode", ["import", "dry-run"])
+def test_failed_imports_of_batches_are_listed(batches: BatchClient, mode: str) -> None:
+    broken, _sound = batches.supplier.stage_new(2)
+    number = AccountImportProcess.external_account_number
+    with batches.supplier.Session.begin() as session:  # the database refuses what validation has passed
+        payload = AccountImportProcess.payload.concat({"customers": [{"date_of_birth": "never"}]})
+        session.execute(update(AccountImportProcess).where(number == broken).values(payload=payload))
+    assert batches.post(None, mode, source="pending").status_code == 202
+    batches.work()
+    listed = _get(batches.supplier, f"/failed-account-import-processes/{batches.supplier.code}/")
+    assert [(it["external_account_number"], it["outcome"]) for it in listed] == [(broken, "FAILED")]
 
 
 def test_failed_imports_are_those_of_one_supplier_in_the_order_of_their_numbers_without_skipped_ones(

@@ -17,7 +17,7 @@ from migration_service.db.jobs import Progress, take_due
 from migration_service.db.revisions import upgrade
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import ServiceError
-from migration_service.models import Batch, BatchChunk, OldFigure, OldFigures, Undo, UndoLine
+from migration_service.models import Batch, BatchChunk, ImportSupplier, OldFigure, OldFigures, Undo, UndoLine
 from migration_service.services.access.api_keys import get_api_key
 from migration_service.services.accounts.erasure import erase_account, erase_outcomes
 from migration_service.services.batches.error_thresholds import measure, usual_threshold
@@ -37,7 +37,7 @@ from migration_service.services.imports.status import ListKind, read_imports
 from migration_service.services.processing.attempts import is_waiting, set_apart, take_set
 from migration_service.services.processing.slots import list_live_attempts
 from migration_service.services.reconciliation.comparisons import start_comparison, wait_for_comparison
-from migration_service.services.reconciliation.submitted import count_submitted
+from migration_service.services.reconciliation.submitted import LIST_STAGED, count_submitted
 from migration_service.services.reporting.attempts import read_attempts
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.setup.teams import get_operations_team_id
@@ -84,7 +84,15 @@ def _new_database(embedded_servers: EmbeddedServers) -> Iterator[_Database]:
         ("ix_account_import_process_in_progress", lambda session, _: is_waiting(session)),
         ("ix_account_import_process_in_progress", lambda session, _: set_apart(session)),
         ("ix_account_import_process_in_progress", lambda session, _: list_live_attempts(session)),
-        ("uq_account_import_process_pair", lambda session, supplier: find_coming(session, supplier, ["1"])),
+        ("ix_account_import_process_open", lambda session, supplier: find_coming(session, supplier, ["1"])),
+        ("ix_account_import_process_open", lambda session, known: _list(session, known, ListKind.PENDING)),
+        (
+            "ix_account_import_process_open",
+            lambda session, known: session.execute(
+                LIST_STAGED, {"import_supplier_id": known, "after": "", "limit": 1}
+            ),
+        ),
+        ("ix_account_import_process_failed", lambda session, known: _list(session, known, ListKind.FAILED)),
         ("uq_account_pair", lambda session, supplier: find_existing(session, supplier, ["1"])),
         ("ix_attempt_account_import_process_id", lambda session, _: read_attempts(session, 1)),
         ("uq_api_key_prefix", lambda session, _: get_api_key(session, "ami_0123456789")),
@@ -124,6 +132,12 @@ def test_a_hot_statement_uses_its_index(unanalysed: _Database, index: str, call:
         used = {name for name, scans in _scans(session).items() if scans > before.get(name, 0)}
         session.rollback()
     assert index in used
+
+
+def _list(session: Session, supplier: int, kind: ListKind) -> None:
+    [code] = session.scalars(select(ImportSupplier.code).where(ImportSupplier.id == supplier))
+    known = get_import_supplier(session, code, organisation_id=None)
+    read_imports(OpenTransaction.of(session), known, kind, after="", limit=1)
 
 
 def test_no_lines_of_other_accounts_are_read(filled: _Database) -> None:

@@ -232,12 +232,19 @@ CREATE TABLE account_import_process (
     refused_extracted_at timestamptz,
     refused_sent_at timestamptz,
     refused_payload jsonb,
+    has_failed boolean NOT NULL DEFAULT false,
     CONSTRAINT ck_account_import_process_attempt_in_progress
         CHECK ((state = 'IN_PROGRESS') = (attempt_id IS NOT NULL)),
     CONSTRAINT uq_account_import_process_pair UNIQUE (import_supplier_id, external_account_number)
 ) WITH (toast_tuple_target = 128);
 CREATE INDEX ix_account_import_process_in_progress ON account_import_process (dispatched_at)
     WHERE state = 'IN_PROGRESS';
+CREATE INDEX ix_account_import_process_open
+    ON account_import_process (import_supplier_id, external_account_number)
+    WHERE state <> 'IMPORTED' OR refused_at IS NOT NULL;
+CREATE INDEX ix_account_import_process_failed
+    ON account_import_process (import_supplier_id, external_account_number)
+    WHERE state = 'PENDING' AND has_failed;
 
 CREATE TABLE attempt (
     id uuid CONSTRAINT pk_attempt PRIMARY KEY,

@@ -1,14 +1,14 @@
-"""Numbers of accounts by state, counted now, or by the workers if there are many accounts."""
+"""Numbers on pages, counted now, or a little earlier if there are many accounts."""
 
-import json
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from typing import Any, cast
+from datetime import UTC, datetime
+from typing import Any, TypeVar, cast
 from zoneinfo import ZoneInfo
 
+import msgspec
 from redis import RedisError
 from sqlalchemy import text
 from sqlalchemy.orm import Session
@@ -24,9 +24,14 @@ MANY = 100_000
 #: Older counts of the workers are not shown.
 _OLDEST = 600.0
 _DAYS = 30
-#: Seconds for which the counts of accounts per day are cached.
+#: Seconds for which a large installation keeps what was counted for a page.
 _KEPT = 60
 _ROWS = text("SELECT reltuples FROM pg_class WHERE oid = 'account_import_process'::regclass")
+_NEWEST = text("""
+    SELECT (SELECT max(id) FROM audit_entry) AS act,
+           (SELECT extract(epoch FROM max(finished_at)) FROM comparison) AS comparison
+""")
+_Counted = TypeVar("_Counted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class StateCounts:
 
 def count_accounts_by_state(session: Session, suppliers: Collection[tuple[int, str]]) -> StateCounts:
     """Return the counts of these suppliers, given by id and code."""
-    kept = _read_kept() if float(session.execute(_ROWS).scalar_one()) > MANY else None
+    kept = _read_kept() if _is_large(session) else None
     if kept is None:
         by_id = count_states(session, [pk for pk, _ in suppliers])
         return StateCounts({code: by_id[pk] for pk, code in suppliers}, None)
@@ -51,21 +56,37 @@ def count_accounts_by_state(session: Session, suppliers: Collection[tuple[int, s
     return StateCounts(counts, datetime.fromtimestamp(kept["counted_at"], UTC))
 
 
-def created_by_day(session: Session, import_supplier_id: int) -> list[CreatedOnDay]:
-    """Return the number of a supplier's accounts created on each of the last days, cached for a minute."""
-    shared = resources()
-    zone = ZoneInfo(shared.settings.console_time_zone)
-    key = f"migration:console:created:{import_supplier_id}"
+def keep(
+    session: Session, name: str, kind: type[_Counted], count: Callable[[], _Counted]
+) -> tuple[_Counted, datetime | None]:
+    """Return what `count` counts, or in a large installation has counted in the last minute, and then when.
+
+    What people do is in the audit. After it, and after a comparison, everything is counted again.
+    """
+    if not _is_large(session):
+        return count(), None
+    redis, newest = resources().redis, session.execute(_NEWEST).one()
+    key = f"migration:console:{name}:{newest.act}:{newest.comparison}"
     try:
-        kept = cast(bytes | None, shared.redis.get(key))
+        if kept := cast(bytes | None, redis.get(key)):
+            known = cast(Any, tuple)[kind, datetime]
+            return cast(tuple[_Counted, datetime], msgspec.json.decode(kept, type=known))
     except RedisError:
-        return count_created_by_day(session, import_supplier_id, days=_DAYS, zone=zone)
-    if kept:
-        return [CreatedOnDay(date.fromisoformat(day), n) for day, n in json.loads(kept)]
-    counted = count_created_by_day(session, import_supplier_id, days=_DAYS, zone=zone)
+        return count(), None
+    counted = count()
     with suppress(RedisError):  # Redis may be full, and the page is complete without it
-        shared.redis.set(key, json.dumps([[day.isoformat(), n] for day, n in counted]), ex=_KEPT)
-    return counted
+        redis.set(key, msgspec.json.encode((counted, datetime.now(UTC))), ex=_KEPT)
+    return counted, None
+
+
+def created_by_day(session: Session, import_supplier_id: int) -> list[CreatedOnDay]:
+    """Return the number of a supplier's accounts created on each of the last days."""
+    zone = ZoneInfo(resources().settings.console_time_zone)
+    return count_created_by_day(session, import_supplier_id, days=_DAYS, zone=zone)
+
+
+def _is_large(session: Session) -> bool:
+    return float(session.execute(_ROWS).scalar_one()) > MANY
 
 
 def _read_kept() -> dict[str, Any] | None:

@@ -151,6 +151,7 @@ _TELL = f"""
         FROM settled JOIN import_supplier AS supplier ON supplier.id = import_supplier_id
         WHERE outcome = '{Outcome.FAILED}' AND NOT dry_run"""
 
+_FAILED = literals([Outcome.FAILED, Outcome.WITHDRAWN])
 _OUTCOME = "outcome, service_account_number, error_code, error_detail, errors"
 
 # Without LIMIT, PostgreSQL would plan for ten rows whatever the number of attempts. While the tables are
@@ -163,11 +164,13 @@ _COMPLETE_AND = f"""
         SET state = CASE ended.outcome
                 WHEN '{Outcome.SUCCEEDED}' THEN '{IMPORT.target}' ELSE '{RETURN.target}' END,
             attempt_id = NULL, service_account_number = ended.service_account_number,
+            has_failed = process.has_failed OR ended.outcome IN ({_FAILED}),
             account_created_at = CASE ended.outcome WHEN '{Outcome.SUCCEEDED}' THEN now() END
         FROM ended
         WHERE process.id = ended.account_import_process_id
           AND (process.state IN ({literals(RETURN.sources)}) AND process.attempt_id = ended.id
-               OR process.state = '{ImportState.PENDING}' AND ended.outcome = '{Outcome.SUCCEEDED}')
+               OR process.state = '{ImportState.PENDING}' AND (ended.outcome = '{Outcome.SUCCEEDED}'
+                   OR ended.outcome IN ({_FAILED}) AND NOT process.has_failed))
         RETURNING process.id, process.import_supplier_id, process.external_account_number,
                   ended.id AS attempt, ended.outcome, ended.dry_run, ended.error_code, ended.errors,
                   ended.service_account_number AS number
@@ -179,7 +182,8 @@ _COMPLETE_AND = f"""
         WHERE attempt.outcome IS NULL
         RETURNING id
     {{tell}})
-    SELECT (SELECT count(*) FROM settled) AS settled, (SELECT count(*) FROM recorded) AS recorded
+    SELECT (SELECT count(*) FROM settled WHERE %(started)s OR outcome = '{Outcome.SUCCEEDED}') AS settled,
+           (SELECT count(*) FROM recorded) AS recorded
 """
 
 
@@ -200,7 +204,7 @@ def complete(
 
     `started` means that `start` made the processes IN_PROGRESS for these attempts, as for requests, and that
     each account has an event. Otherwise they are PENDING, as in a batch: the attempts are only recorded now,
-    and processes without an account do not change. The caller holds the locks of the processes. Common table
+    and processes without an account stay PENDING. The caller holds the locks of the processes. Common table
     expressions with their values may come before, to save a round trip. Raise StateChangeError if a process
     is in any other state.
     """
@@ -208,7 +212,9 @@ def complete(
         return
     rows = encode_json([_columns(one.attempt) | _outcome(one) for one in ended]).decode()
     statement = _complete(before, tells=started)
-    (done,) = transaction.execute(statement, {"ended": rows, "count": len(ended), **values})
+    (done,) = transaction.execute(
+        statement, {"ended": rows, "count": len(ended), "started": started, **values}
+    )
     to_settle = sum(started or one.outcome is Outcome.SUCCEEDED for one in ended)
     if (done.settled, done.recorded) != (to_settle, len(ended)):
         found = f"{done.recorded} were recorded, and {done.settled} of {to_settle} processes changed"

@@ -107,8 +107,8 @@ _FAILED_JSON = f"""
     || ',"outcome":' || to_json(outcome)
     || ',"code":' || coalesce(to_json(error_code)::text, '"no_worker_available"')
     || ',"finished_at":"' || {sql_moment("finished_at")} || '"}}'"""
-# The newest attempt of each account that is neither created nor being created. Ids are chronological. Without
-# OFFSET, the planner might look for it among the newest attempts of all accounts.
+# The newest attempt of each account that is neither created nor being created, of those of which any failed.
+# Ids are chronological. Without OFFSET, the planner might look among the newest attempts of all accounts.
 _FIND_FAILED = f"""
     SELECT process.external_account_number, newest.*
     FROM account_import_process AS process
@@ -118,7 +118,7 @@ _FIND_FAILED = f"""
         ORDER BY id DESC LIMIT 1) AS newest
     WHERE process.import_supplier_id = %(import_supplier_id)s
       AND process.external_account_number > %(after)s
-      AND process.state = '{ImportState.PENDING}'
+      AND process.state = '{ImportState.PENDING}' AND process.has_failed
       AND newest.outcome IN ({literals([Outcome.FAILED, Outcome.WITHDRAWN])})"""
 
 

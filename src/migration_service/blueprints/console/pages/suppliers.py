@@ -1,13 +1,16 @@
 """The page of an import supplier: the progress of its book, and the reconciliation."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import cast
 
 from flask import Blueprint, Response, render_template, request
+from sqlalchemy import text
+from sqlalchemy.orm import Session
 
 from migration_service.blueprints.console.access import supplier_of
-from migration_service.blueprints.console.counting import count_accounts_by_state, created_by_day
+from migration_service.blueprints.console.counting import count_accounts_by_state, created_by_day, keep
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.masking import mask_differences
 from migration_service.blueprints.console.pages.downloads import send_file
@@ -26,14 +29,13 @@ from migration_service.services.reconciliation import comparisons
 from migration_service.services.reconciliation.answer import describe_progress
 from migration_service.services.reconciliation.created_accounts import stream_id_map
 from migration_service.services.reconciliation.differences import NOT_COMPARED
-from migration_service.services.reconciliation.submitted import find_open
-from migration_service.services.reconciliation.verdict import SENTENCES, judge
-from migration_service.services.reporting.history import count_failures_by_code
-from migration_service.services.reporting.import_suppliers import count_states
+from migration_service.services.reconciliation.submitted import OpenItem, find_open
+from migration_service.services.reconciliation.verdict import SENTENCES, Verdict, judge
+from migration_service.services.reporting.history import CreatedOnDay, count_failures_by_code
 from migration_service.services.reporting.report import read_trend
 from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
-from migration_service.states import BatchKind, BatchMode, BatchState, ImportState, LineStatus, SupplierStatus
+from migration_service.states import BatchKind, BatchMode, BatchState, LineStatus, SupplierStatus
 
 blueprint = Blueprint("suppliers", __name__, url_prefix="/suppliers")
 
@@ -45,6 +47,24 @@ _SHOWN_VALUES = 5
 LARGE = 5_000
 #: Seconds for which the page compares itself, before workers go on.
 _SECONDS = 5.0
+_FURTHER = text("SELECT 1 FROM account_import_process WHERE import_supplier_id = :id OFFSET :few LIMIT 1")
+
+
+@dataclass(frozen=True, slots=True)
+class _Book:
+    """What is counted for the page of a supplier."""
+
+    verdict: Verdict
+    codes: list[tuple[str, int]]
+    created: list[CreatedOnDay]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reconciled:
+    """What is counted for the page of a reconciliation, and the first open items."""
+
+    verdict: Verdict
+    open_items: list[OpenItem]
 
 
 @blueprint.get("/<code>/")
@@ -58,13 +78,11 @@ def show(code: str) -> Response:
         batches = list_batches(session, organisation_id=None, import_supplier=code, limit=20)
         owner = supplier.organisation_id
         keys = [key for key, _owner in list_api_keys(session) if key.organisation_id == owner]
-        codes = count_failures_by_code(session, supplier.id)
-        created = created_by_day(session, supplier.id)
         plans = list_plans(session, organisation_id=None, import_supplier=code, limit=1)
         plan = report_plan(session, plans[0]) if plans else None
         newest = list_newest(session, supplier.id)
         rehearsals = read_trend(session, supplier.id)
-        verdict = judge(session, supplier.id)
+        book, counted_at = keep(session, f"book:{supplier.id}", _Book, lambda: _count(session, supplier.id))
         is_live = has_gone_live(session, supplier.id)
     current = find_current(plan) if plan else None
     progress = Progress(
@@ -80,7 +98,7 @@ def show(code: str) -> Response:
         ),
         counts=states.counts[code],
         plan=plan,
-        verdict=verdict,
+        verdict=book.verdict,
         live_at=live_at,
         live_by=live_by,
         is_live=is_live,
@@ -94,18 +112,25 @@ def show(code: str) -> Response:
         is_live=is_live,
         batches=batches,
         keys=[key for key in keys if key.revoked_at is None],
-        codes=codes,
+        codes=book.codes,
         remedy_of=remedy_of,
-        created=created,
+        created=book.created,
+        counted_at=counted_at,
         plan=plan,
         current=current,
         reconciled=_find_last_reconciled(plan),
-        verdict=verdict,
+        verdict=book.verdict,
         sentences=SENTENCES,
         steps=list_steps(progress),
         rehearsals=[it for it in rehearsals if it.done],
-        sent=verdict.sent,
+        sent=book.verdict.sent,
     )
+
+
+def _count(session: Session, import_supplier_id: int) -> _Book:
+    codes = count_failures_by_code(session, import_supplier_id)
+    created = created_by_day(session, import_supplier_id)
+    return _Book(judge(session, import_supplier_id), codes, created)
 
 
 def _find_last_reconciled(plan: PlanReport | None) -> WaveReport | None:
@@ -122,7 +147,7 @@ def reconcile(code: str) -> str:
         supplier = supplier_of(session, code)
         wanted = comparisons.get_batch_to_reconcile(session, request.args.get("batch") or None, supplier)
         running = comparisons.find_kept(session, supplier.id, wanted, ended=False)
-        is_small = count_states(session, [supplier.id])[supplier.id][ImportState.IMPORTED] <= LARGE
+        is_small = session.scalar(_FURTHER, {"id": supplier.id, "few": LARGE}) is None
         if running is None and (is_small or "compare" in request.args):
             is_full = request.args.get("compare") == "full"
             running, _is_new = comparisons.start_comparison(session, supplier, wanted, is_full=is_full)
@@ -130,7 +155,16 @@ def reconcile(code: str) -> str:
     if running_id is not None:
         comparisons.wait_for_comparison(sessions, running_id, seconds=_SECONDS)
     with sessions.begin() as session:
-        verdict = judge(session, supplier.id, wanted)
+        reconciled, counted_at = keep(
+            session,
+            f"reconciliation:{supplier.id}:{wanted}",
+            _Reconciled,
+            lambda: _Reconciled(
+                judge(session, supplier.id, wanted),
+                list(islice(find_open(sessions, supplier.id, batch_id=wanted), _SHOWN)),
+            ),
+        )
+        verdict = reconciled.verdict
         kept = comparisons.find_kept(session, supplier.id, wanted)
         differing = comparisons.list_differing(session, kept, limit=_SHOWN) if kept else []
         progress = describe_progress(session, running_id) if running_id else None
@@ -141,7 +175,8 @@ def reconcile(code: str) -> str:
         verdict=verdict,
         sentences=SENTENCES,
         sent=verdict.sent,
-        open_items=list(islice(find_open(sessions, supplier.id, batch_id=wanted), _SHOWN)),
+        open_items=reconciled.open_items,
+        counted_at=counted_at,
         differing=[mask_differences(it) for it in differing],
         most_values=_SHOWN_VALUES,
         not_compared=[_(it) for it in NOT_COMPARED],
