@@ -53,6 +53,9 @@ class AccountImportProcess(Base):
     #: The validated payload. None after the retention period of an imported account.
     payload: Mapped[dict[str, Any] | None]
     payload_sha256: Mapped[bytes] = mapped_column(LargeBinary)
+    #: The hash that PostgreSQL had of the payload when it was staged. Once the payload is removed, of the
+    #: account that was equal to it. None if it was not, and once the account is erased.
+    content_hash: Mapped[int | None]
     #: The rules and the profile under which it was staged. Processing revalidates it if they have changed.
     rules_version: Mapped[str]
     profile: Mapped[str]

@@ -280,7 +280,9 @@ class ReconciliationAnswerSchema(AnswerSchema):
     totals = answers.List(DifferenceAnswerSchema, "Each measure over all created accounts.", [_TOTAL])
     compared = answers.Integer("Created accounts whose values were all compared with the payload.", 99_998)
     not_comparable = answers.Integer(
-        "Created accounts whose staged payload is no longer kept. They are not compared.", 1
+        "Created accounts that cannot be compared, because they were erased, or differed when their payload "
+        "was removed.",
+        1,
     )
     not_comparable_lines = answers.Integer("Added lines without a readable text. They are not compared.", 0)
     lines_not_comparable = answers.List(LineAnswerSchema, "The first hundred of them.", [])

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.json import encode_json
 from migration_payloads.validation import validate_text
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.reconciliation import created_accounts
+from migration_service.services.reporting.retention import remove_payloads
 from support.batch_client import BatchClient, counts
 from support.mutations import places
 from support.planted_differences import (
@@ -96,6 +98,98 @@ def _added(vendor: str) -> dict[str, dict[str, Any]]:
         "statements": {"statements": [statement | {"statement_id": "S-1", "number": "N-1"}]},
         "notes": {"notes": [note]},
         "payment-instructions": {"vendor": vendor, "type": "CARD", "reference": "card-ok-1"},
+    }
+
+
+#: Changes of an account together with its payload: the path there, the value, the table and its column.
+_ALIKE: list[tuple[str, Any, str, str]] = [
+    ("customers,0,family_name", "Molenaar", "customer", "family_name"),
+    ("customers,0,date_of_birth", "1980-01-02", "customer", "date_of_birth"),
+    ("supply_addresses,0,meter_points,0,ean", "871687120000000017", "meter_point", "ean"),
+    ("ledgers,1,ledger_balance", 251, "ledger", "ledger_balance"),
+    ("statements,0,issued_date", "2026-01-02", "statement", "issued_date"),
+]
+
+
+def test_what_is_changed_on_both_sides_alike_is_found(batches: BatchClient) -> None:
+    code = batches.supplier.code
+    accounts = make_book(code, 2 * len(_ALIKE) + 4)
+    numbers = [it["external_account_number"] for it in accounts]
+    singly = numbers[len(_ALIKE) : 2 * len(_ALIKE)]
+    for account in accounts:
+        if account["external_account_number"] in singly:
+            assert batches.supplier.stage(account).status_code == 201
+    by_file = [it for it in accounts if it["external_account_number"] not in singly]
+    assert counts(batches.run(by_file)) == {"IMPORTED": len(by_file)}
+    assert batches.post(None, source="pending").status_code == 202
+    batches.work()
+    renumbered, robbed, kept, renewed = numbers[-4:]
+
+    def change(number: str, statement: str, **values: Any) -> None:
+        with batches.supplier.Session.begin() as session:
+            of_account = "SELECT id FROM account_import_process WHERE external_account_number = :number"
+            of_account += " AND import_supplier_id = (SELECT id FROM import_supplier WHERE code = :code)"
+            mine = f"SELECT id FROM account WHERE account_import_process_id = ({of_account})"  # noqa: S608
+            done = text(statement.replace("PROCESS", of_account).replace("ACCOUNT", mine))
+            session.execute(done, {"number": number, "code": code} | values)
+
+    def remove_payload(number: str) -> None:
+        old = "account_created_at = '2020-01-01'"
+        change(number, f"UPDATE account_import_process SET {old} WHERE id = (PROCESS)")  # noqa: S608
+        with batches.supplier.Session.begin() as session:
+            assert remove_payloads(session, after_days=1_000) == 1
+
+    expected: dict[str, set[str]] = {}
+    for place, (path, value, table, column) in enumerate(_ALIKE):
+        for number in (numbers[place], singly[place]):
+            rows = "account_pk = (ACCOUNT)"
+            if table == "meter_point":
+                rows = f"supply_address_pk IN (SELECT id FROM supply_address WHERE {rows})"  # noqa: S608
+            set_value = "SET payload = jsonb_set(payload, CAST(:path AS text[]), CAST(:value AS jsonb))"
+            change(
+                number,
+                f"UPDATE account_import_process {set_value} WHERE id = (PROCESS)",
+                path=f"{{{path}}}",
+                value=encode_json(value).decode(),
+            )
+            where = f"{rows} AND position = {path.split(',')[1]}"
+            cast = f"CAST(:value AS {_TYPES.get(column, 'text')})"
+            change(number, f"UPDATE {table} SET {column} = {cast} WHERE {where}", value=str(value))  # noqa: S608
+        expected |= {numbers[place]: {path.replace(",", ".")}, singly[place]: {"contents"}}
+    # A number that nobody was told.
+    for table, rows in (("account", "id = (ACCOUNT)"), ("account_import_process", "id = (PROCESS)")):
+        forged = "service_account_number = 'A-FORGED00'"
+        change(renumbered, f"UPDATE {table} SET {forged} WHERE {rows}")  # noqa: S608
+    expected[renumbered] = {"service_account_number"}
+    # Once a payload is removed, its account is compared with what it was then.
+    remove_payload(kept)
+    remove_payload(robbed)
+    report = batches.supplier.reconcile()
+    assert (report["compared"], report["not_comparable"]) == (len(accounts), 0)
+    assert _paths(report) == expected
+    more = "ledger_balance = ledger_balance - 1000000 WHERE account_pk = (ACCOUNT) AND position = 0"
+    change(robbed, f"UPDATE ledger SET {more}")  # noqa: S608
+    expected[robbed] = {"ledgers.0.ledger_balance"}
+    assert _paths(batches.supplier.reconcile()) == expected
+    # One that differed cannot be compared from then on, and that is a problem.
+    change(renewed, "UPDATE customer SET family_name = 'Visser' WHERE account_pk = (ACCOUNT)")
+    remove_payload(renewed)
+    report = batches.supplier.reconcile()
+    assert {it["problem"]: it["number"] for it in report["problems"]} == {
+        "DIFFERING": len(expected),
+        "NOT_COMPARABLE": 1,
+    }
+
+
+_TYPES = {"date_of_birth": "date", "issued_date": "date", "ledger_balance": "numeric"}
+
+
+def _paths(report: dict[str, Any]) -> dict[str, set[str]]:
+    """Return where each account differs: the paths, or measures if there are none."""
+    return {
+        it["external_account_number"]: {value["path"] for value in it["values"]}
+        or {value["measure"] for value in it["differences"]}
+        for it in report["differences"]
     }
 
 

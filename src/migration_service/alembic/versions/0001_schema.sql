@@ -210,6 +210,7 @@ CREATE TABLE account_import_process (
         CHECK (state IN ('PENDING', 'IN_PROGRESS', 'IMPORTED', 'SKIPPED')),
     payload jsonb,
     payload_sha256 bytea NOT NULL,
+    content_hash bigint,
     rules_version text NOT NULL,
     profile text NOT NULL,
     warnings jsonb,

@@ -121,11 +121,11 @@ ERASE_REASONS = text("""
               AND it.batch_id = acknowledgement.batch_id AND it.line = acknowledgement.line_number))
 """)
 
-#: The hash of a payload would confirm a correct guess.
+#: The hashes of a payload would confirm a correct guess.
 ERASE_PROCESS = text("""
     UPDATE account_import_process SET payload = NULL, warnings = NULL, payload_sha256 = '',
-        refused_at = NULL, refused_errors = NULL, refused_extracted_at = NULL, refused_batch_id = NULL,
-        refused_line_number = NULL, refused_sent_at = NULL, refused_payload = NULL
+        content_hash = NULL, refused_at = NULL, refused_errors = NULL, refused_extracted_at = NULL,
+        refused_batch_id = NULL, refused_line_number = NULL, refused_sent_at = NULL, refused_payload = NULL
     WHERE id = :process_id
 """)
 

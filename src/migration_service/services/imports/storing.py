@@ -83,9 +83,11 @@ def _stage(sent: str) -> str:
     # versions. xmax is 0 in an inserted row.
     return f"""
     INSERT INTO account_import_process AS process
-        (import_supplier_id, external_account_number, state, payload, payload_sha256, rules_version, profile,
-         warnings, extracted_at, sent_at, staged_by_api_key_id, staged_request_id, staged_address)
+        (import_supplier_id, external_account_number, state, payload, payload_sha256, content_hash,
+         rules_version, profile, warnings, extracted_at, sent_at, staged_by_api_key_id, staged_request_id,
+         staged_address)
     SELECT %(import_supplier_id)s::bigint, number, '{ImportState.PENDING}', payload, sha256,
+           jsonb_hash_extended(payload, 0),
            %(rules_version)s, %(profile)s, nullif(warnings, '[]'), %(extracted_at)s::timestamptz,
            coalesce(%(sent_at)s::timestamptz, now()),
            %(api_key_id)s::bigint, %(request_id)s, %(address)s
@@ -95,6 +97,7 @@ def _stage(sent: str) -> str:
     ORDER BY number
     ON CONFLICT (import_supplier_id, external_account_number) DO UPDATE
     SET payload = {_of_content("payload")}, payload_sha256 = excluded.payload_sha256,
+        content_hash = {_of_content("content_hash")},
         rules_version = excluded.rules_version, profile = excluded.profile, warnings = excluded.warnings,
         staged_at = {_of_content("staged_at", "now()")},
         staged_by_api_key_id = {_of_content("staged_by_api_key_id")},

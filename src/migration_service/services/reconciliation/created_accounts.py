@@ -9,6 +9,10 @@ after the other; `submitted` covers accounts that were sent but never created.
 A page has pieces of about a hundred accounts. The sums of each piece in which nothing differs are kept under
 a hash of the versions of all its rows. The next comparison takes them if it finds the same hash, and compares
 the piece otherwise. So nothing is missed that changed a row, whatever the change was and whoever made it.
+
+A process keeps a hash of its contents: of the payload as it was staged, and once that is removed, of the
+account that was equal to it. So a payload that was changed together with its account is noticed, too, and
+accounts are compared for as long as they exist.
 """
 
 from collections import defaultdict
@@ -28,18 +32,24 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_payloads.moments import write_moment
 from migration_payloads.normal_form import ACCOUNT, read_json
 from migration_payloads.rules.catalogue import RULES_VERSION
+from migration_payloads.schemas.account import read_account
 from migration_payloads.schemas.json import encode_json
 from migration_service.errors import DuplicateLineError
 from migration_service.formats import write_csv
 from migration_service.models import ComparedPiece, Comparison, Ledger
-from migration_service.services.reconciliation.created_sql import account_version, created_account
+from migration_service.services.reconciliation.created_sql import (
+    JOIN_ATTEMPT,
+    TOLD,
+    account_version,
+    created_account,
+)
 from migration_service.services.reconciliation.differences import (
     AccountDifference,
     Difference,
     Totals,
     join_measures,
 )
-from migration_service.states import ImportState
+from migration_service.states import ImportState, StagingResult
 
 #: The number of accounts read together, and how many a piece of them has on average.
 PAGE, PIECE = 2_000, 100
@@ -117,13 +127,26 @@ def compare_account(session: Session, process_id: int) -> AccountDifference | No
 
     Return None if there is nothing to compare, because the account or its payload does not exist.
     """
-    row = session.execute(_LIST_ACCOUNT, {"process_id": process_id}).one_or_none()
-    if row is None or row.size is None or not (row.is_imported or row.has_account):
+    row = session.execute(_LIST_ACCOUNTS, {"process_ids": [process_id]}).one_or_none()
+    if row is None or not row.is_comparable or not (row.is_imported or row.has_account):
         return None
     piece = _Piece([row])
     _compare(session, [piece])
     same = AccountDifference(row.external_account_number, row.service_account_number, [])
     return next(iter(piece.differing), same)
+
+
+def remove_payloads(session: Session, process_ids: Sequence[int]) -> None:
+    """Remove the payloads of created accounts, and of what was refused later.
+
+    A process keeps the hash of its account if that is as it was staged. It is compared with it from then on.
+    """
+    rows = session.execute(_LIST_ACCOUNTS, {"process_ids": list(process_ids)}).all()
+    pieces = list(_cut(rows))
+    _compare(session, pieces)
+    differing = {it.external_account_number for piece in pieces for it in piece.differing}
+    same = [row.id for row in rows if row.external_account_number not in differing]
+    session.execute(_REMOVE_PAYLOADS, {"process_ids": list(process_ids), "same": same})
 
 
 def stream_id_map(sessions: sessionmaker[Session], import_supplier_id: int) -> Iterator[bytes]:
@@ -178,11 +201,10 @@ def _compare_together(session: Session, pieces: Sequence[_Piece]) -> None:
     ids = [row.id for piece in pieces for row in piece.rows]
     compared = session.execute(COMPARE, {"process_ids": ids, "pieces": places}).all()
     found = {row.id: difference for piece in pieces for row, difference in _count_accounts(piece)}
+    _find_values(session, compared, found)
     measured: defaultdict[int, list[tuple[str, Decimal, Decimal]]] = defaultdict(list)
     for row in compared:
-        if row.measure is None:
-            differences = ACCOUNT.find_differences(read_json(row.staged), read_json(row.created))
-            found[row.id].values.extend(differences)
+        if row.measure in (None, _CONTENTS):
             continue
         totals = pieces[row.piece].totals
         staged, created = Decimal(row.staged), Decimal(row.created)
@@ -200,6 +222,19 @@ def _compare_together(session: Session, pieces: Sequence[_Piece]) -> None:
         piece.totals.differing = len(piece.differing)
 
 
+def _find_values(session: Session, compared: _Rows, found: dict[int, AccountDifference]) -> None:
+    """Add the values that differ to accounts. If contents were altered, the line as it was sent is right."""
+    altered = [row.id for row in compared if row.measure == _CONTENTS]
+    lines = session.execute(_FIND_LINES, {"process_ids": altered}) if altered else ()
+    sent = {row.id: encode_json(read_account(row.payload).data) for row in lines}
+    for row in compared:
+        if row.measure is None and (staged := sent.get(row.id, row.staged)):
+            differences = ACCOUNT.find_differences(read_json(staged), read_json(row.created))
+            found[row.id].values.extend(differences)
+        elif row.measure == _CONTENTS and row.id not in sent:
+            found[row.id].differences.append(Difference(_CONTENTS, Decimal(row.staged), Decimal(row.created)))
+
+
 def _count_accounts(piece: _Piece) -> Iterator[tuple[Row[Any], AccountDifference]]:
     """Count the accounts of a piece. Yield each row, and its difference if one of both does not exist."""
     for row in piece.rows:
@@ -209,11 +244,14 @@ def _count_accounts(piece: _Piece) -> Iterator[tuple[Row[Any], AccountDifference
             piece.totals.add("accounts", imported, created)
             if imported != created:
                 found.differences.append(Difference("accounts", imported, created))
-            piece.totals.compared += row.has_account and row.size is not None
-            piece.totals.not_comparable += row.size is None
+            piece.totals.compared += row.has_account and row.is_comparable
+            piece.totals.not_comparable += not row.is_comparable
+            piece.totals.erased += not row.is_comparable and bool(row.is_erased)
         yield row, found
 
 
+#: The measure of an account whose contents have another hash than they had. Its value is 1 if it is the same.
+_CONTENTS = "contents"
 #: The parts of the book that the statement adds up. An account that is missing is in none of them.
 _BOOK = ("created", "staged", "skipped")
 
@@ -222,12 +260,14 @@ _BOOK = ("created", "staged", "skipped")
 _COLUMNS = f"""
     process.id, process.external_account_number, process.service_account_number,
     process.state = '{ImportState.IMPORTED}' AS is_imported, pg_column_size(process.payload) AS size,
-    account.id IS NOT NULL AS has_account, supplier.code, supplier.document_root,
+    num_nonnulls(process.payload, process.content_hash) > 0 AS is_comparable,
+    account.id IS NOT NULL AS has_account, account.erased_at IS NOT NULL AS is_erased,
+    supplier.code, supplier.document_root,
     concat(process.xmin, ' ', account.version) AS version
 """
 _ACCOUNT = f"""
     LEFT JOIN LATERAL (
-        SELECT id, {account_version()} AS version FROM account
+        SELECT id, erased_at, {account_version()} AS version FROM account
         WHERE account_import_process_id = process.id OFFSET 0) AS account ON true
     LEFT JOIN LATERAL (
         SELECT code, document_root FROM import_supplier WHERE id = process.import_supplier_id OFFSET 0
@@ -243,10 +283,11 @@ _LIST_PAGE = text(f"""
     ORDER BY process.external_account_number
 """)
 
-#: The same for one account.
-_LIST_ACCOUNT = text(
-    f"SELECT {_COLUMNS} FROM account_import_process AS process {_ACCOUNT} WHERE process.id = :process_id"
-)
+#: The same for some accounts.
+_LIST_ACCOUNTS = text(f"""
+    SELECT {_COLUMNS} FROM account_import_process AS process {_ACCOUNT}
+    WHERE process.id = ANY (:process_ids) ORDER BY process.external_account_number
+""").bindparams(bindparam("process_ids", type_=ARRAY(BigInteger)))
 
 #: The same for the accounts on the lines of a batch. An account on two lines counts on the first. A line of
 #: which nothing is staged has no id.
@@ -269,17 +310,19 @@ _FIND_PIECES = text("""
     WHERE comparison_id = :comparison_id AND version = ANY (:versions)
 """).bindparams(bindparam("comparison_id", type_=Uuid), bindparam("versions", type_=ARRAY(LargeBinary)))
 
-# The payload. Without a ledger, the account gets an empty one. The number is that of the process, and is
-# present only if the account has a different one.
-_STAGED = """
+# The payload. Without a ledger, the account gets an empty one. The number is the one that was told, and is
+# present only if the account or the process has a different one.
+_STAGED = f"""
     CASE WHEN coalesce(process.payload -> 'ledgers', '[]') <> '[]'
-              AND process.service_account_number = account.service_account_number THEN process.payload
+              AND process.service_account_number = account.service_account_number
+              AND process.service_account_number = {TOLD} THEN process.payload
          ELSE process.payload
               || CASE WHEN account.id IS NOT NULL AND coalesce(process.payload -> 'ledgers', '[]') = '[]'
-                      THEN CAST(:without_ledgers AS jsonb) ELSE '{}' END
-              || CASE WHEN process.service_account_number IS DISTINCT FROM account.service_account_number
-                      THEN jsonb_build_object('service_account_number', process.service_account_number)
-                      ELSE '{}' END END"""
+                      THEN CAST(:without_ledgers AS jsonb) ELSE '{{}}' END
+              || CASE WHEN process.service_account_number IS DISTINCT FROM {TOLD}
+                           OR account.service_account_number IS DISTINCT FROM {TOLD}
+                      THEN jsonb_build_object('service_account_number', {TOLD})
+                      ELSE '{{}}' END END"""
 
 # The measures of a payload, or of an account in the form of its payload. `FileTotals` has the same for the
 # lines of a file, where reconciliation needs them.
@@ -304,22 +347,25 @@ _MEASURES = """
         ) AS entry_measure) AS ledger_measure
 """
 
-#: Compares the payloads of some processes with their accounts, value by value, and adds up both. Returns two
-#: kinds of rows: the staged and created sums of each measure by part of the book, for each unequal account
-#: and for all others of a piece together (without an id), and both sides of each unequal account as JSON
-#: (without a measure). All values are text, so that no amount is converted to a float. The staged side is the
-#: payload, and the created side is built from rows. Equal values are added up only once. Each table is read
-#: by the key of the row before, so there is no plan to choose, whatever the statistics say.
+#: Compares the payloads of some processes with their accounts, value by value, and adds up both. There are
+#: three kinds of rows: the staged and created sums of each measure by part of the book, for each unequal
+#: account and for all others of a piece together (without an id), both sides of each unequal account as JSON
+#: (without a measure), and the accounts whose contents have another hash. All values are text, so that no
+#: amount is converted to a float. The staged side is the payload, or the account itself if that was removed
+#: and the hash is the same, and the created side is built from rows. Equal values are added up only once.
+#: Each table is read by the key of the row before, so there is no plan to choose, whatever its statistics.
 COMPARE = text(f"""
     WITH compared AS MATERIALIZED (
-        SELECT id, piece, part, is_same, is_compared, staged,
+        SELECT id, piece, part, is_same, is_altered, found.staged,
+               has_account AND found.staged IS NOT NULL AS is_compared,
                CASE WHEN is_same IS NOT TRUE THEN created END AS created
-        FROM (SELECT process.id, wanted.piece,
+        FROM (SELECT process.id, wanted.piece, account.id IS NOT NULL AS has_account, content_hash,
+                     process.payload IS NULL AS is_removed,
+                     jsonb_hash_extended(process.payload, 0) AS payload_hash,
                      CASE WHEN account.id IS NOT NULL THEN 'created'
                           WHEN process.state = '{ImportState.SKIPPED}' THEN 'skipped'
                           WHEN process.state = '{ImportState.IMPORTED}' THEN 'missing'
                           ELSE 'staged' END AS part,
-                     account.id IS NOT NULL AND process.payload IS NOT NULL AS is_compared,
                      jsonb_strip_nulls({_STAGED}) AS staged,
                      CASE WHEN account.id IS NOT NULL
                           THEN jsonb_strip_nulls(CAST({created_account()} AS jsonb)) END AS created
@@ -332,8 +378,14 @@ COMPARE = text(f"""
               LEFT JOIN LATERAL (
                   SELECT code, coalesce(nullif(document_root, '') || '/', '') AS document_root
                   FROM import_supplier WHERE id = account.import_supplier_id OFFSET 0) AS supplier ON true
+              {JOIN_ATTEMPT}
               OFFSET 0) AS side  -- so that both are made once
-        CROSS JOIN LATERAL (SELECT staged = created AS is_same OFFSET 0) AS found
+        CROSS JOIN LATERAL (
+            SELECT has_account AND hash <> content_hash AS is_altered,
+                   CASE WHEN is_removed THEN hash = content_hash ELSE staged = created END AS is_same,
+                   CASE WHEN is_removed AND hash = content_hash THEN created ELSE staged END AS staged
+            FROM (SELECT coalesce(payload_hash, jsonb_hash_extended(created, 0)) AS hash) AS hashed OFFSET 0
+        ) AS found
     ), document (id, piece, part, is_compared, document, is_staged, is_created) AS (
         SELECT CASE WHEN is_compared AND NOT is_same THEN id END, piece, part, is_compared, staged, true,
                coalesce(is_same, false)
@@ -348,14 +400,44 @@ COMPARE = text(f"""
     FROM document, LATERAL ({_MEASURES}) AS measured
     GROUP BY id, piece, part, is_compared, measure
     UNION ALL
-    SELECT id, piece, part, true, NULL, CAST(staged AS text), CAST(created AS text)
-    FROM compared WHERE is_compared AND NOT is_same
+    SELECT id, piece, part, true, NULL, CAST(staged AS text), CAST(coalesce(created, staged) AS text)
+    FROM compared WHERE is_altered OR is_compared AND NOT is_same
+    UNION ALL
+    SELECT id, piece, part, true, '{_CONTENTS}', '1', '0' FROM compared WHERE is_altered
     ORDER BY id NULLS FIRST, measure
 """).bindparams(
     bindparam("process_ids", type_=ARRAY(BigInteger)),
     bindparam("pieces", type_=ARRAY(BigInteger)),
     without_ledgers=encode_json({Ledger.sources[0].key: Ledger.sources[0].default}).decode(),
 )
+
+#: The lines that staged the payloads of some processes.
+_FIND_LINES = text(f"""
+    SELECT process.id, line.payload FROM account_import_process AS process
+    JOIN batch_line AS line
+      ON line.batch_id = CAST(substring(process.staged_request_id FROM '^batch ([0-9a-f-]{{36}})$') AS uuid)
+     AND line.external_account_number = process.external_account_number
+    WHERE process.id = ANY (:process_ids) AND line.payload IS NOT NULL
+      AND line.staging_result IN ('{StagingResult.STAGED}', '{StagingResult.REPLACED}')
+""").bindparams(bindparam("process_ids", type_=ARRAY(BigInteger)))
+
+_REMOVE_PAYLOADS = text(f"""
+    UPDATE account_import_process AS removed
+    SET payload = NULL, warnings = NULL, refused_errors = NULL, refused_payload = NULL,
+        content_hash = CASE WHEN removed.payload IS NULL THEN removed.content_hash
+                            WHEN removed.id = ANY (:same) THEN side.hash END
+    FROM (SELECT process.id,
+                 jsonb_hash_extended(jsonb_strip_nulls(CAST({created_account()} AS jsonb)), 0) AS hash
+          FROM account_import_process AS process
+          JOIN account ON account.account_import_process_id = process.id
+          CROSS JOIN LATERAL (
+              SELECT code, coalesce(nullif(document_root, '') || '/', '') AS document_root
+              FROM import_supplier WHERE id = account.import_supplier_id OFFSET 0) AS supplier
+          {JOIN_ATTEMPT}
+          WHERE process.id = ANY (:process_ids) OFFSET 0) AS side
+    RIGHT JOIN unnest(:process_ids) AS wanted (id) USING (id)
+    WHERE removed.id = wanted.id
+""").bindparams(bindparam("process_ids", type_=ARRAY(BigInteger)), bindparam("same", type_=ARRAY(BigInteger)))
 
 # How this version of the service compares.
 _HOW = sha256(f"{COMPARE.text} {RULES_VERSION}".encode()).hexdigest()

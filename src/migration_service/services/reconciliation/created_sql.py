@@ -28,19 +28,24 @@ _ADDED = f"""(
     SELECT coalesce(sum(CASE WHEN type IN ('PAYMENT', 'CREDIT') THEN amount ELSE -amount END), 0)
     FROM "transaction" WHERE ledger_pk = ledger.id AND period = '{TransactionPeriod.ADDED}')"""
 
+#: Joins the attempt that created the account of `process`.
+JOIN_ATTEMPT = f"""
+    LEFT JOIN LATERAL (
+        SELECT operations_team_id, service_account_number FROM attempt
+        WHERE account_import_process_id = process.id AND outcome = '{Outcome.SUCCEEDED}'
+        ORDER BY finished_at DESC, id DESC LIMIT 1) AS attempt ON true"""
+#: The number that whoever started the attempt was told.
+TOLD = "coalesce(attempt.service_account_number, process.service_account_number)"
+
 #: Columns of the account whose expected values are not in the payload. They are present only if wrong.
 _GIVEN = {
     "import_supplier": "supplier.code",
-    "service_account_number": """
-        CASE WHEN account.service_account_number IS DISTINCT FROM process.service_account_number
-             THEN account.service_account_number END""",
-    # The team of the attempt that created the account, unless that is not kept.
-    "operations_team_name": f"""
-        CASE WHEN account.operations_team_id <> (
-                 SELECT attempt.operations_team_id FROM attempt
-                 WHERE attempt.account_import_process_id = process.id
-                   AND attempt.outcome = '{Outcome.SUCCEEDED}'
-                 ORDER BY attempt.finished_at DESC, attempt.id DESC LIMIT 1)
+    "service_account_number": f"""
+        CASE WHEN account.service_account_number IS DISTINCT FROM {TOLD} THEN account.service_account_number
+             WHEN process.service_account_number IS DISTINCT FROM {TOLD}
+             THEN coalesce(process.service_account_number, '') END""",
+    "operations_team_name": """
+        CASE WHEN account.operations_team_id <> attempt.operations_team_id
              THEN (SELECT name FROM operations_team WHERE id = account.operations_team_id) END""",
 }
 
@@ -75,9 +80,9 @@ def _version(model: type[Base], tables: Iterator[int]) -> str:
 def created_account() -> str:
     """Return the expression for an account as JSON, with nulls for absent values.
 
-    The statement must have `account`, its import `process`, and its `supplier`, whose `document_root` is
-    empty or ends with a slash. Data added later is left out. A resolved document location is
-    present only if it is not the root followed by the path.
+    The statement must have `account`, its import `process`, the `attempt` of JOIN_ATTEMPT, and its
+    `supplier`, whose `document_root` is empty or ends with a slash. Data added later is left out. A resolved
+    document location is present only if it is not the root followed by the path.
     """
     own = [column for column in payload_columns(Account) if column.name not in _ROW_ONLY]
     members = [f"{value} AS {name}" for name, value in _GIVEN.items()]
@@ -134,7 +139,7 @@ def _value(model: type[Part], column: Column[object]) -> str:
     value = f'"{model.__tablename__}".{column.name}'
     if document := column.info.get("document"):
         path = next(it for it in payload_columns(model) if path_of(it) == document)
-        expected = f'supplier.document_root || "{model.__tablename__}".{path.name}'
+        expected = f"supplier.document_root || ltrim(\"{model.__tablename__}\".{path.name}, '/')"
         return f"CASE WHEN {value} IS DISTINCT FROM {expected} THEN coalesce({value}, '') END"
     if column.info.get("as_text"):
         return f"CAST({value} AS text)"

@@ -115,9 +115,11 @@ class Totals:
     parts: dict[str, dict[str, Decimal]] = field(default_factory=dict)
     #: The number of created accounts whose values were all compared.
     compared: int = 0
-    #: The number of created accounts without a payload to compare with, because it was erased or removed at
-    #: the end of its retention period. They count as accounts, but in no other measure.
+    #: The number of created accounts without anything to compare with, because they were erased, or differed
+    #: when their payload was removed. They count as accounts, but in no other measure.
     not_comparable: int = 0
+    #: Of these, the erased ones.
+    erased: int = 0
     #: The number of created accounts that differ from their staged payload.
     differing: int = 0
     #: The number of added lines without a readable text, and the first of them: batch and line number.
@@ -163,6 +165,7 @@ class Totals:
         self.not_comparable_lines += other.not_comparable_lines - len(other.named_lines)
         self.compared += other.compared
         self.not_comparable += other.not_comparable
+        self.erased += other.erased
         self.differing += other.differing
         self.figures.include(other.figures)
 

@@ -44,13 +44,12 @@ class Verdict:
     def problems(self) -> dict[Problem, int]:
         """Return why the book is not clean, with the number of accounts, lines, measures or files."""
         sent, totals, book = self.sent, self.totals, self.book
-        is_all_lost = totals.not_comparable and not totals.compared and not self.not_compared
         found = {
             Problem.OPEN: sent.open,
             Problem.REMOVED: sent.removed_refused + sent.removed_waiting,
             Problem.DIFFERING: self.differing,
             Problem.NOT_COMPARED: self.not_compared,
-            Problem.NOT_COMPARABLE: totals.not_comparable if is_all_lost else 0,
+            Problem.NOT_COMPARABLE: totals.not_comparable - totals.erased,
             Problem.UNACCOUNTED: book.unaccounted if book else 0,
             Problem.CONTROL_TOTALS: book.contradicted if book else 0,
             Problem.OLD_FIGURES: totals.figures.differing,
@@ -60,7 +59,8 @@ class Verdict:
     @property
     def is_created_clean(self) -> bool:
         """Return whether something was compared, everything was, and nothing differs."""
-        return self.totals.created_clean and not self.differing and not self.not_compared
+        unclean = {Problem.DIFFERING, Problem.NOT_COMPARED, Problem.NOT_COMPARABLE}
+        return self.totals.created_clean and not unclean & self.problems.keys()
 
     @property
     def is_clean(self) -> bool:

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.config import Settings
 from migration_service.db.base import literals
+from migration_service.db.cancelling import allow_minutes
 from migration_service.models import Batch
 from migration_service.services.access.operator_sessions import remove_old_operator_sessions
 from migration_service.services.access.sessions import remove_old_sessions
@@ -20,6 +21,7 @@ from migration_service.services.accounts.erasure_sql import REMOVE_ATTEMPTS, REM
 from migration_service.services.batches.control import cancel_batch
 from migration_service.services.events.retention import remove_old_events
 from migration_service.services.idempotency.keys import remove_old_keys
+from migration_service.services.reconciliation import created_accounts
 from migration_service.services.reconciliation.submitted import count_before_removal
 from migration_service.services.webhooks.deliveries import remove_old_deliveries
 from migration_service.states import BatchState, EmailState, ImportState
@@ -88,11 +90,12 @@ def remove_batch_lines(session: Session, *, after_days: int) -> int:
 
 
 def remove_payloads(session: Session, *, after_days: int) -> int:
-    """Remove the staged payloads of accounts that were created longer ago.
-
-    Reconciliation reports such accounts as no longer comparable.
-    """
-    return len(session.execute(_REMOVE_PAYLOADS, {"days": after_days, "limit": PIECE}).all())
+    """Remove the staged payloads of accounts that were created longer ago."""
+    ids = session.scalars(_LOCK_IMPORTED, {"days": after_days, "limit": PIECE}).all()
+    if ids:
+        allow_minutes(session)
+        created_accounts.remove_payloads(session, ids)
+    return len(ids)
 
 
 def remove_old_figures(session: Session, *, after_days: int) -> int:
@@ -180,15 +183,12 @@ _MARK_SKIPPED = text(f"""
     ON CONFLICT DO NOTHING
 """)
 
-_REMOVE_PAYLOADS = text(
-    "UPDATE account_import_process "
-    "SET payload = NULL, warnings = NULL, refused_errors = NULL, refused_payload = NULL"
-    + _some(
-        "account_import_process",
-        f"state = '{ImportState.IMPORTED}' AND coalesce(payload, refused_payload) IS NOT NULL "
-        f"AND account_created_at {_BEFORE}",
-    )
-)
+_LOCK_IMPORTED = text(f"""
+    SELECT id FROM account_import_process
+    WHERE state = '{ImportState.IMPORTED}' AND coalesce(payload, refused_payload) IS NOT NULL
+      AND account_created_at {_BEFORE}
+    LIMIT :limit FOR UPDATE SKIP LOCKED
+""")
 _REMOVE_FIGURES = text(f"""
     WITH removed AS (
         DELETE FROM old_figure WHERE ctid = ANY (ARRAY(
