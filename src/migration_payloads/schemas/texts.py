@@ -226,7 +226,7 @@ class Ean(Text):
 class DocumentPath(Text):
     """A path below the supplier's document root (section 2.1). It cannot lead out of it.
 
-    One leading slash is removed.
+    One leading slash means nothing: the location is the same without it.
     """
 
     default_error_messages: Messages = {
@@ -255,4 +255,4 @@ class DocumentPath(Text):
         climbs = any(part in ("", ".", "..") for part in path.split("/"))
         if climbs or "\\" in path or not path.isprintable() or self._SCHEME.match(path):
             raise self.make_error("path", input=text)
-        return path
+        return text

@@ -218,7 +218,8 @@ def terms_of(supplier: KnownSupplier | None) -> tuple[Profile, date]:
 
 def resolve_document(supplier: KnownSupplier, document_path: str) -> str:
     """Return the location of a document of a payload, below the supplier's root (section 2.1)."""
-    return f"{supplier.document_root}/{document_path}" if supplier.document_root else document_path
+    path = document_path.removeprefix("/")
+    return f"{supplier.document_root}/{path}" if supplier.document_root else path
 
 
 def part_values(model: type[Part], part: dict[str, Any], supplier: KnownSupplier) -> dict[str, Any]:

@@ -5,7 +5,7 @@ match too, to the second, because answers show no fractions. Notes without a bod
 document paths.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from enum import StrEnum
@@ -178,8 +178,12 @@ def hash_sameness(note: dict[str, Any]) -> bytes:
 
 
 def sorted_paths(note: dict[str, Any]) -> list[str]:
-    """Return the document paths of a note."""
-    return sorted(document["document_path"] for document in note["document_paths"])
+    """Return the document paths of a note, without a leading slash."""
+    return sorted(_paths(note["document_paths"]))
+
+
+def _paths(documents: Iterable[dict[str, str]]) -> list[str]:
+    return [document["document_path"].removeprefix("/") for document in documents]
 
 
 def _find_same(session: Session, notes: Collection[tuple[int, bytes]]) -> dict[tuple[int, bytes], _Same]:
@@ -187,8 +191,7 @@ def _find_same(session: Session, notes: Collection[tuple[int, bytes]]) -> dict[t
     values = {"accounts": [account for account, _ in notes], "hashes": [sameness for _, sameness in notes]}
     known: dict[tuple[int, bytes], _Same] = {}
     for row in session.execute(_SAME, values):
-        paths = frozenset(document["document_path"] for document in row.documents)
-        content = _Content(paths, row.is_pinned, row.unpin_at)
+        content = _Content(frozenset(_paths(row.documents)), row.is_pinned, row.unpin_at)
         known.setdefault((row.account_pk, bytes(row.sameness_sha256)), {})[
             row.created_at.replace(microsecond=0)
         ] = content
@@ -203,7 +206,7 @@ _SAME = text("""
 
 
 def _content(note: dict[str, Any]) -> _Content:
-    paths = frozenset(document["document_path"] for document in note.get("document_paths", ()))
+    paths = frozenset(_paths(note.get("document_paths", ())))
     return _Content(paths, note.get("is_pinned", False), note.get("unpin_at"))
 
 

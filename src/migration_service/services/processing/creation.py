@@ -205,7 +205,7 @@ def _rows(model: type[Part], source: Source) -> str:
 def _value(column: Column[object]) -> str:
     """Return the SQL expression for a column's value in `part`."""
     if document := column.info.get("document"):
-        return f"document_root || {_text_at(document)}"
+        return f"document_root || ltrim({_text_at(document)}, '/')"
     path = path_of(column)
     if isinstance(column.type, ARRAY):
         element = column.type.item_type.compile(_DIALECT)

@@ -136,8 +136,9 @@ _NOTES = f"""
               AND (sent.created_at IS NULL OR date_trunc('second', note.created_at) = sent.created_at)
               AND CASE WHEN sent.paths IS NULL THEN sha256(convert_to('body' || {_BODY}, 'UTF8')) = sent.same
                   ELSE note.body IS NULL AND sent.paths = (
-                      SELECT jsonb_agg(path ->> 'document_path' ORDER BY path ->> 'document_path' COLLATE "C")
-                      FROM jsonb_array_elements(note.documents) AS path) END
+                      SELECT jsonb_agg(path ORDER BY path COLLATE "C")
+                      FROM jsonb_array_elements(note.documents) AS document,
+                           ltrim(document ->> 'document_path', '/') AS path) END
             LIMIT 1) AS found ON true
         WHERE CAST(:trace AS text) IS NULL OR found.id IS NULL OR found.request_id = :trace
         GROUP BY sent.number, sent.account_pk, sent.same, sent.paths, sent.created_at
