@@ -1,7 +1,6 @@
 """Attempts: the outcome of each request to create an account."""
 
 from typing import Any
-from uuid import UUID
 
 from flask import Response, jsonify
 
@@ -58,7 +57,7 @@ def list_attempts(
 
     Dry runs are included. The response is one page. A Link header (rel="next") leads to the next one.
     """
-    listing = Listing.read(arguments, UUID)
+    listing = Listing.read(arguments)
     with resources().Session.begin() as session:
         supplier = supplier_in_path(session, import_supplier_code)
         found = attempts.list_attempts(

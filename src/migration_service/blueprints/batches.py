@@ -116,7 +116,7 @@ def list_batches(arguments: dict[str, Any]) -> Response:
 
     The response is one page. A Link header (rel="next") leads to the next one.
     """
-    listing = Listing.read(arguments, UUID)
+    listing = Listing.read(arguments)
     with resources().Session.begin() as session:
         reports = results.list_batches(
             session,

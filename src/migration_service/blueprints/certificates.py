@@ -1,7 +1,6 @@
 """Certificates: signed statements of what was migrated, which anybody can verify."""
 
 from typing import Any
-from uuid import UUID
 
 from flask import Response, jsonify, url_for
 
@@ -90,7 +89,7 @@ def list_all(arguments: dict[str, Any]) -> Response:
 
     The response is one page. A Link header (rel="next") leads to the next one.
     """
-    listing = Listing.read(arguments, UUID)
+    listing = Listing.read(arguments)
     with resources().Session.begin() as session:
         found = reading.list_certificates(
             session,

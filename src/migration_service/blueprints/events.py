@@ -13,7 +13,7 @@ from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.interface import caller, make_blueprint, supplier_in_path
-from migration_service.blueprints.requests.paging import link_next, require_page_size
+from migration_service.blueprints.requests.paging import link_next
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream
 from migration_service.db.pieces import READ_BYTES, in_pieces
@@ -28,7 +28,6 @@ from migration_service.services.events.reading import EventPage, Position, ReadE
 
 #: The most events that are read at once, and in a page without `limit`.
 PIECE, PAGE = 2_000, 500
-LARGEST_PAGE = 10_000
 #: Bytes of the events of a page. The last one is whole.
 PAGE_BYTES = 500_000
 _NDJSON = "application/x-ndjson"
@@ -62,7 +61,6 @@ def list_events(arguments: dict[str, Any]) -> Response:
     one whose `id` you know.
     """
     limit = arguments.get("limit")
-    require_page_size(PAGE if limit is None else limit, LARGEST_PAGE)
     _require_consumer_name(arguments.get("consumer", ""))
     sessions, owner = resources().Session, caller().organisation_id
     types, supplier_ids = _read_types(arguments.get("type")), caller().import_supplier_ids

@@ -1,7 +1,6 @@
 """Go-live: from then on accounts belong to the platform, and cannot be undone."""
 
 from typing import Any
-from uuid import UUID
 
 from flask import Response, jsonify, url_for
 from sqlalchemy.orm import Session
@@ -121,7 +120,7 @@ def list_all(arguments: dict[str, Any]) -> Response:
 
     The response is one page. A Link header (rel="next") leads to the next one.
     """
-    listing = Listing.read(arguments, UUID)
+    listing = Listing.read(arguments)
     with resources().Session.begin() as session:
         reports = list_go_lives(
             session,

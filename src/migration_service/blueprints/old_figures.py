@@ -10,7 +10,7 @@ from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.interface import caller, make_blueprint, supplier_in_path
-from migration_service.blueprints.requests.paging import Listing, row_id
+from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.places import while_client_waits
 from migration_service.blueprints.requests.resources import resources
 from migration_service.schemas import old_figures
@@ -138,7 +138,7 @@ def list_differences(arguments: dict[str, Any], import_supplier_code: str) -> Re
     They are those of the kept comparison. The response is one page. A Link header (rel="next") leads to the
     next one.
     """
-    listing = Listing.read(arguments, row_id)
+    listing = Listing.read(arguments)
     with resources().Session.begin() as session:
         supplier = supplier_in_path(session, import_supplier_code)
         get_figures(session, supplier)

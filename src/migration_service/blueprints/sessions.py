@@ -1,7 +1,6 @@
 """The organisation's sessions, which show who holds tokens. Each one can be ended."""
 
 from typing import Any
-from uuid import UUID
 
 from flask import Response
 
@@ -39,7 +38,7 @@ def list_sessions(arguments: dict[str, Any]) -> Response:
     The sessions of all its API keys. The response is one page. A Link header (rel="next") leads to the next
     one.
     """
-    listing = Listing.read(arguments, UUID)
+    listing = Listing.read(arguments)
     with resources().Session.begin() as session:
         found = list_sessions_of_organisation(
             session, caller().organisation_id, before=listing.after, limit=listing.wanted

@@ -1,9 +1,7 @@
 """The progress of imports: the status of an account and the three lists (sections 4.4 to 4.7)."""
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from functools import partial
-from hashlib import sha256
 from typing import Any
 
 from flask import Response
@@ -15,12 +13,13 @@ from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.interface import caller, make_blueprint, supplier_in_path
-from migration_service.blueprints.requests.paging import Listing, link_next
+from migration_service.blueprints.requests.paging import link_next
 from migration_service.blueprints.requests.resources import Resources, resources
 from migration_service.blueprints.requests.streaming import stream_array
 from migration_service.db.sql import autocommit
 from migration_service.schemas.account_history import AccountHistorySchema
 from migration_service.schemas.attempts import FailedImportSchema
+from migration_service.schemas.paging import write_number_cursor
 from migration_service.schemas.requests import (
     AccountStatusSchema,
     ListArgumentsSchema,
@@ -36,9 +35,6 @@ from migration_service.states import Owner
 
 #: The number of entries in one piece of a streamed list.
 PIECE = 5_000
-LARGEST_PAGE = 100_000
-#: The bytes of a cursor by which one that was made up is recognized.
-_CHECK_BYTES = 6
 
 #: Reads a page after an account number.
 _Read = Callable[..., ImportsPage]
@@ -198,25 +194,10 @@ def _list(kind: ListKind, import_supplier_code: str, arguments: dict[str, Any]) 
     if "owner" in arguments:
         read = partial(read_imports_of_owner, owner=Owner(arguments["owner"]))
     is_whole = "limit" not in arguments
-    listing = Listing.read({"limit": 1} | arguments, _read_cursor, largest=LARGEST_PAGE)
+    after = arguments.get("cursor", "")
     if is_whole:
-        return _stream(read, import_supplier_code, listing.after or "")
-    return _page(read, import_supplier_code, listing.after or "", listing.limit)
-
-
-def _write_cursor(number: str) -> str:
-    """Return the cursor after an account number. It stays valid when that account has left the list."""
-    data = number.encode()
-    return urlsafe_b64encode(sha256(data).digest()[:_CHECK_BYTES] + data).decode().rstrip("=")
-
-
-def _read_cursor(cursor: str) -> str:
-    """Return the account number of a cursor. Raise ValueError if this list cannot have given it."""
-    data = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-    number = data[_CHECK_BYTES:].decode()
-    if _write_cursor(number) != cursor or not number.isprintable():
-        raise ValueError
-    return number
+        return _stream(read, import_supplier_code, after)
+    return _page(read, import_supplier_code, after, arguments["limit"])
 
 
 def _stream(read_page: _Read, import_supplier_code: str, after: str) -> Response:
@@ -240,7 +221,7 @@ def _page(read_page: _Read, import_supplier_code: str, after: str, limit: int) -
     page = _reader(read_page, import_supplier_code, limit)(after)
     response = Response(f"[{page.json}]", mimetype="application/json")
     if page.cursor is not None:
-        link_next(response, limit, _write_cursor(page.cursor))
+        link_next(response, limit, write_number_cursor(page.cursor))
     return response
 
 

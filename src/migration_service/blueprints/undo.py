@@ -126,7 +126,7 @@ def list_all(arguments: dict[str, Any]) -> Response:
 
     The response is one page. A Link header (rel="next") leads to the next one.
     """
-    listing = Listing.read(arguments, UUID)
+    listing = Listing.read(arguments)
     with resources().Session.begin() as session:
         reports = list_undos(
             session,

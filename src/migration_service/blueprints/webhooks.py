@@ -11,7 +11,7 @@ from migration_service.blueprints.requests.body import json_body, query_argument
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.requests.interface import caller, make_blueprint
-from migration_service.blueprints.requests.paging import Listing, row_id
+from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.models import WebhookEndpoint
 from migration_service.schemas.webhooks import (
@@ -197,7 +197,7 @@ def list_all_deliveries(arguments: dict[str, Any], webhook_id: str) -> Response:
     The last 30 days, each with its last attempt. The response is one page. A Link header (rel="next") leads
     to the next one.
     """
-    listing = Listing.read(arguments, row_id)
+    listing = Listing.read(arguments)
     state = DeliveryState(arguments["state"]) if "state" in arguments else None
     with resources().Session.begin() as session:
         found = list_deliveries(

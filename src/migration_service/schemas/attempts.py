@@ -3,7 +3,7 @@
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.base import AnswerSchema, Fields
 from migration_service.schemas import answers
-from migration_service.schemas.paging import page_cursor, page_limit
+from migration_service.schemas.paging import Cursor, page_limit
 from migration_service.schemas.requests import ErrorBodySchema
 from migration_service.states import AttemptState, EmailMoment, ImportState, Outcome, SupplierStatus
 
@@ -20,7 +20,7 @@ class AttemptListArgumentsSchema(Fields):
     """The query string of the list of attempts."""
 
     limit = page_limit("attempts")
-    cursor = page_cursor(_ATTEMPT_ID)
+    cursor = Cursor(_ATTEMPT_ID, max_length=128)
 
 
 class AttemptAnswerSchema(AnswerSchema):

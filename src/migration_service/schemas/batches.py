@@ -6,7 +6,7 @@ from migration_payloads.schemas.base import AnswerSchema, Fields
 from migration_service import states
 from migration_service.schemas import answers, control_totals, error_threshold
 from migration_service.schemas.extracts import extract_moment
-from migration_service.schemas.paging import page_cursor, page_limit
+from migration_service.schemas.paging import Cursor, page_limit
 from migration_service.schemas.requests import LineErrorObjectSchema
 
 _BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
@@ -98,7 +98,7 @@ class BatchListArgumentsSchema(Fields):
 
     import_supplier = fields.Identifier("Only batches of this import supplier.", "DEMO_SUPPLIER")
     limit = page_limit("batches")
-    cursor = page_cursor(_BATCH_ID)
+    cursor = Cursor(_BATCH_ID, max_length=128)
 
 
 class FailedLinesArgumentsSchema(Fields):

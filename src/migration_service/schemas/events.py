@@ -9,8 +9,9 @@ from enum import StrEnum
 from typing import Any
 
 from migration_payloads.schemas.base import AnswerSchema, Fields
-from migration_payloads.schemas.fields import Identifier, WholeNumber
+from migration_payloads.schemas.fields import Identifier
 from migration_service.schemas import answers
+from migration_service.schemas.paging import PageSize
 from migration_service.schemas.requests import ErrorBodySchema
 from migration_service.states import (
     BatchKind,
@@ -332,6 +333,9 @@ class EventErrorBodySchema(ErrorBodySchema):
     )
 
 
+LARGEST_PAGE = 10_000
+
+
 class EventArgumentsSchema(Fields):
     """The query string of the feed."""
 
@@ -351,11 +355,11 @@ class EventArgumentsSchema(Fields):
         "Only events of these types, separated by commas.", "account.created,batch.ended", max_length=1_000
     )
     import_supplier_code = Identifier("Only events of this import supplier.", "DEMO_SUPPLIER")
-    limit = WholeNumber(
+    limit = PageSize(
         "At most this many events, 1 to 10,000. A page also ends after 500 kB. As NDJSON, all events that "
         "there are by default.",
         500,
-        parameter={"type": "integer", "minimum": 1, "maximum": 10_000},
+        largest=LARGEST_PAGE,
     )
 
 

@@ -9,7 +9,7 @@ from migration_payloads.schemas.base import AnswerSchema, Fields
 from migration_payloads.schemas.messages import Message
 from migration_service.schemas import answers
 from migration_service.schemas.deciding import decided_by
-from migration_service.schemas.paging import page_cursor, page_limit
+from migration_service.schemas.paging import Cursor, page_limit
 from migration_service.schemas.undo import UndoTargetSchema
 from migration_service.states import GoLiveState
 
@@ -44,7 +44,7 @@ class GoLiveListArgumentsSchema(Fields):
 
     import_supplier = fields.Identifier("Only go-lives of this import supplier.", "DEMO_SUPPLIER")
     limit = page_limit("go-lives")
-    cursor = page_cursor(_GO_LIVE_ID)
+    cursor = Cursor(_GO_LIVE_ID, max_length=128)
 
 
 class _ScopeSchema(AnswerSchema):

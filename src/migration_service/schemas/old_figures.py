@@ -9,7 +9,7 @@ from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_payloads.schemas.fields import Choice, Day, Identifier, Message, Number
 from migration_service.schemas import answers
 from migration_service.schemas.control_totals import AmountsByCode, Count
-from migration_service.schemas.paging import page_cursor, page_limit
+from migration_service.schemas.paging import Cursor, page_limit, row_id
 from migration_service.states import Figure, FigureBucket
 
 _BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
@@ -96,7 +96,7 @@ class FigureDifferenceArgumentsSchema(Fields):
     bucket = Choice(FigureBucket, "Only differences of this size.", FigureBucket.MORE)
     figure = Choice(Figure, "Only differences of this figure.", Figure.LEDGER_BALANCES)
     limit = page_limit("differences")
-    cursor = page_cursor("50")
+    cursor = Cursor("50", row_id, max_length=128)
 
 
 class FigureCountsAnswerSchema(AnswerSchema):

@@ -1,18 +1,76 @@
 """The query parameters of lists that are read in pages."""
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from marshmallow import ValidationError, missing
+
 from migration_payloads.schemas.fields import Identifier, WholeNumber
+from migration_payloads.schemas.messages import Message
+
+LARGEST_PAGE = 500
+#: The largest id of a row.
+_LARGEST_ID = 2**63 - 1
+#: The bytes of a cursor by which one that was made up is recognized.
+_CHECK_BYTES = 6
 
 
-def page_limit(things: str) -> WholeNumber:
+class PageSize(WholeNumber):
+    """The parameter for the size of a page. `largest` is the largest one."""
+
+    def __init__(self, *about: Any, largest: int = LARGEST_PAGE, **kwargs: Any) -> None:
+        super().__init__(*about, parameter={"type": "integer", "minimum": 1, "maximum": largest}, **kwargs)
+        self.largest = largest
+
+    def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> int:
+        size = super()._deserialize(value, *args, **kwargs)
+        if not 1 <= size <= self.largest:
+            detail = f"A page has 1 to {self.largest} entries, not {size}."
+            raise ValidationError(Message(detail, "page_size_out_of_range"))
+        return size
+
+
+class Cursor(Identifier):
+    """The parameter for the entry after which a page starts. `read` reads its key, or raises ValueError."""
+
+    def __init__(self, example: str, read: Callable[[str], Any] = UUID, **kwargs: Any) -> None:
+        super().__init__("Where the page starts, taken from the Link header.", example, **kwargs)
+        self.read = read
+
+    def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+        text = super()._deserialize(value, *args, **kwargs)
+        try:
+            return text if text is missing else self.read(text)
+        except ValueError:
+            raise ValidationError(Message("This is not a cursor from a Link header.", "invalid")) from None
+
+
+def page_limit(things: str) -> PageSize:
     """Return the parameter for the size of a page of `things`."""
-    return WholeNumber(
-        f"At most this many {things}, 1 to 500. The Link header leads to the next page.",
-        50,
-        load_default=50,
-        parameter={"type": "integer", "minimum": 1, "maximum": 500},
-    )
+    text = f"At most this many {things}, 1 to {LARGEST_PAGE}. The Link header leads to the next page."
+    return PageSize(text, 50, load_default=50)
 
 
-def page_cursor(example: str, *, max_length: int = 128) -> Identifier:
-    """Return the parameter for the entry after which a page starts."""
-    return Identifier("Where the page starts, taken from the Link header.", example, max_length=max_length)
+def row_id(text: str) -> int:
+    """Return the id of a row, or another whole number. Raise ValueError."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= _LARGEST_ID):
+        raise ValueError
+    return int(text)
+
+
+def write_number_cursor(number: str) -> str:
+    """Return the cursor after an account number. It stays valid when that account has left the list."""
+    data = number.encode()
+    return urlsafe_b64encode(sha256(data).digest()[:_CHECK_BYTES] + data).decode().rstrip("=")
+
+
+def read_number_cursor(cursor: str) -> str:
+    """Return the account number of a cursor. Raise ValueError if no list can have given it."""
+    data = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+    number = data[_CHECK_BYTES:].decode()
+    if write_number_cursor(number) != cursor or not number.isprintable():
+        raise ValueError
+    return number

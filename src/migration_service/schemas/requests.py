@@ -5,7 +5,7 @@ from migration_payloads.profile import Profile
 from migration_payloads.schemas import fields
 from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_service.schemas import answers
-from migration_service.schemas.paging import page_cursor
+from migration_service.schemas.paging import Cursor, PageSize, read_number_cursor
 from migration_service.states import Owner, StagingResult
 
 
@@ -32,15 +32,18 @@ class ValidateArgumentsSchema(Fields):
     profile = fields.Choice(Profile, "The profile to validate under, instead of the supplier's.", "strict")
 
 
+LARGEST_PAGE = 100_000
+
+
 class ListArgumentsSchema(Fields):
     """The query string of a list."""
 
-    limit = fields.WholeNumber(
+    limit = PageSize(
         "At most this many entries, 1 to 100,000. The Link header leads to the next page.",
         1_000,
-        parameter={"type": "integer", "minimum": 1, "maximum": 100_000},
+        largest=LARGEST_PAGE,
     )
-    cursor = page_cursor("NCGH5BLqMTAwMDAwMDM4", max_length=1_000)
+    cursor = Cursor("NCGH5BLqMTAwMDAwMDM4", read_number_cursor, max_length=1_000)
 
 
 class OwnerListArgumentsSchema(ListArgumentsSchema):

@@ -2,7 +2,7 @@
 
 from migration_payloads.schemas.base import AnswerSchema, Fields
 from migration_service.schemas import answers
-from migration_service.schemas.paging import page_cursor, page_limit
+from migration_service.schemas.paging import Cursor, page_limit
 
 _SESSION_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
 
@@ -11,7 +11,7 @@ class SessionListArgumentsSchema(Fields):
     """The query string of the list of sessions."""
 
     limit = page_limit("sessions")
-    cursor = page_cursor(_SESSION_ID)
+    cursor = Cursor(_SESSION_ID, max_length=128)
 
 
 class SessionAnswerSchema(AnswerSchema):

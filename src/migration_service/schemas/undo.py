@@ -9,7 +9,7 @@ from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_payloads.schemas.messages import Message
 from migration_service.schemas import answers
 from migration_service.schemas.deciding import decided_by
-from migration_service.schemas.paging import page_cursor, page_limit
+from migration_service.schemas.paging import Cursor, page_limit
 from migration_service.states import UndoBlocker, UndoOutcome, UndoState
 
 BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
@@ -76,7 +76,7 @@ class UndoListArgumentsSchema(Fields):
 
     import_supplier = fields.Identifier("Only undos of this import supplier.", "DEMO_SUPPLIER")
     limit = page_limit("undos")
-    cursor = page_cursor(_UNDO_ID)
+    cursor = Cursor(_UNDO_ID, max_length=128)
 
 
 class UndoResultArgumentsSchema(Fields):

@@ -9,7 +9,7 @@ from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_payloads.schemas.messages import Message
 from migration_service.schemas import answers
 from migration_service.schemas.events import EventType
-from migration_service.schemas.paging import page_cursor, page_limit
+from migration_service.schemas.paging import Cursor, page_limit, row_id
 from migration_service.states import DeliveryFailure, DeliveryState, EndpointOff
 
 _ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
@@ -114,7 +114,7 @@ class DeliveryListArgumentsSchema(Fields):
 
     state = fields.Choice(DeliveryState, "Only deliveries in this state.", "FAILED")
     limit = page_limit("deliveries")
-    cursor = page_cursor("4711")
+    cursor = Cursor("4711", row_id, max_length=128)
 
 
 class WebhookAnswerSchema(AnswerSchema):

@@ -6,13 +6,8 @@ from typing import Any, Generic, TypeVar
 
 from flask import Response, jsonify, request, url_for
 
-from migration_service.errors import ErrorItem, RequestFailedValidationError
-
-LARGEST_PAGE = 500
 #: The entries of a page of the console.
 SHOWN = 50
-#: The largest id of a row.
-_LARGEST_ID = 2**63 - 1
 
 _Key = TypeVar("_Key")
 _Entry = TypeVar("_Entry")
@@ -28,19 +23,9 @@ class Listing(Generic[_Key]):
     cursor: _Key | None = None
 
     @classmethod
-    def read(
-        cls, arguments: Mapping[str, Any], key: Callable[[str], _Key], *, largest: int = LARGEST_PAGE
-    ) -> "Listing[_Key]":
-        """Return the page that a request asks for. Raise RequestFailedValidationError.
-
-        `key` reads a cursor: the key of an entry, as text. It raises ValueError.
-        """
-        require_page_size(arguments["limit"], largest)
-        try:
-            return cls(arguments["limit"], key(arguments["cursor"]) if "cursor" in arguments else None)
-        except ValueError:
-            detail = "This is not a cursor from a Link header."
-            raise RequestFailedValidationError(errors=[ErrorItem("invalid", detail, "cursor")]) from None
+    def read(cls, arguments: Mapping[str, Any]) -> "Listing[Any]":
+        """Return the page that a request asks for, as its parameters were loaded (`schemas.paging`)."""
+        return cls(arguments["limit"], arguments.get("cursor"))
 
     @classmethod
     def shown(cls, key: Callable[[str], _Key]) -> "Listing[_Key]":
@@ -71,20 +56,6 @@ class Listing(Generic[_Key]):
         if self.cursor is not None:
             link_next(response, self.limit, str(self.cursor))
         return response
-
-
-def row_id(text: str) -> int:
-    """Return the id of a row, or another whole number. Raise ValueError."""
-    if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= _LARGEST_ID):
-        raise ValueError
-    return int(text)
-
-
-def require_page_size(limit: int, largest: int) -> None:
-    """Raise RequestFailedValidationError if `limit` is not an allowed page size."""
-    if not 1 <= limit <= largest:
-        detail = f"A page has 1 to {largest} entries, not {limit}."
-        raise RequestFailedValidationError(errors=[ErrorItem("page_size_out_of_range", detail, "limit")])
 
 
 def link_next(response: Response, limit: int, cursor: str) -> None:

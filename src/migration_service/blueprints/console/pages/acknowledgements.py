@@ -12,8 +12,9 @@ from migration_service.blueprints.console.acting import ActionForm, Done, Facts,
 from migration_service.blueprints.console.filters import read_id, read_line
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import ngettext
-from migration_service.blueprints.requests.paging import Listing, row_id
+from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
+from migration_service.schemas.paging import row_id
 from migration_service.services.reconciliation.acknowledgements import (
     AcknowledgementOrder,
     acknowledge,

@@ -3,9 +3,10 @@
 from flask import Blueprint, render_template
 
 from migration_service.blueprints.console.filters import read_word
-from migration_service.blueprints.requests.paging import Listing, row_id
+from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.origin import current_origin
+from migration_service.schemas.paging import row_id
 from migration_service.services.reporting.emails import count_emails, list_emails
 from migration_service.states import EmailState
 

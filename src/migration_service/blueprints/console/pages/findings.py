@@ -19,8 +19,9 @@ from migration_service.blueprints.console.masking import (
 )
 from migration_service.blueprints.console.payload_view import view_payload
 from migration_service.blueprints.console.remedies import remedy_of
-from migration_service.blueprints.requests.paging import Listing, row_id
+from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
+from migration_service.schemas.paging import row_id
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.control import get_batch_with_lines, report_batch
 from migration_service.services.batches.results.findings import (

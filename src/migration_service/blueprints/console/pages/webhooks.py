@@ -16,13 +16,14 @@ from migration_service.blueprints.console.filters import read_word
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
-from migration_service.blueprints.requests.paging import Listing, row_id
+from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import WebhookNotFoundError
 from migration_service.models import WebhookEndpoint
 from migration_service.outgoing.rules import LONGEST_URL, show_url
 from migration_service.schemas import webhooks
 from migration_service.schemas.events import EventType
+from migration_service.schemas.paging import row_id
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.services.webhooks import endpoints
 from migration_service.services.webhooks.deliveries import (
