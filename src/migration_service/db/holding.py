@@ -112,12 +112,23 @@ def repeat(sessions: sessionmaker[Session], step: Callable[[], T]) -> T:
     """Return the result of `step`, which is called again on the next primary server if the last one is lost.
 
     A step is a transaction, or several of which each may be repeated. Raise the error of the last call if no
-    server answers within HOLD_SECONDS.
+    server answers within HOLD_SECONDS. Whoever holds more than this step does not wait once more then.
     """
     until = time.monotonic() + known_commits.HOLD_SECONDS
     while True:
         try:
             return step()
         except SQLAlchemyError as error:
-            if not is_lost(sessions, error) or not outage_of(sessions).wait(until):
+            if not is_lost(sessions, error):
                 raise
+            if not outage_of(sessions).wait(until):
+                vars(error)[_WAS_HELD] = True
+                raise
+
+
+def was_held(error: BaseException) -> bool:
+    """Return whether `repeat` has waited in vain before it raised this error."""
+    return _WAS_HELD in vars(error)
+
+
+_WAS_HELD = "was_held"

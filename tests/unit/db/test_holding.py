@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import psycopg
 import pytest
@@ -156,12 +157,16 @@ def test_the_service_answers_503_and_is_not_ready_while_the_server_only_reads(
     client = app.test_client()
     assert client.get("/health/ready").status_code == 200
     (account,) = supplier.accounts()
+    (staged,) = supplier.stage_new()
     with only_reading(migrated):
         _renew_connections(client, migrated)
         ready = client.get("/health/ready")
         assert (ready.status_code, ready.json["database"]) == (503, "read-only")  # type: ignore[index]
         refused = supplier.stage(account)
         assert (refused.status_code, refused.json["code"]) == (503, "service_unavailable")  # type: ignore[index]
+        with patch.object(Outage, "wait", return_value=False) as wait:
+            assert supplier.process(staged).status_code == 503
+        assert wait.call_count == 1, "it is held once, although its first step is repeated by itself"
     _renew_connections(client, migrated)
     assert client.get("/health/ready").status_code == 200
     assert supplier.stage(account).status_code == 201

@@ -12,7 +12,7 @@ from redis import RedisError
 from migration_service.blueprints.requests.places import leave_place, step_aside
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db import known_commits
-from migration_service.db.holding import Outage, is_lost, outage_of
+from migration_service.db.holding import Outage, is_lost, outage_of, was_held
 from migration_service.db.known_commits import count_effects
 from migration_service.errors import ServiceUnavailableError
 
@@ -33,7 +33,7 @@ def consume_body() -> None:
 def wait_to_repeat(error: Exception) -> bool:
     """Return whether to carry out the request again after `error`, once a server can be written to."""
     outage = _find_outage(error)
-    if outage is None or "body_is_consumed" in g:
+    if outage is None or was_held(error) or "body_is_consumed" in g:
         return False
     if count_effects() > g.get("effects_before", 0):
         return False
