@@ -26,6 +26,7 @@ class CheckedAccount:
         "customers",
         "data",
         "faulty",
+        "has_usual_dates",
         "is_plain",
         "itemised",
         "ledgers",
@@ -47,11 +48,19 @@ class CheckedAccount:
     )
 
     def __init__(
-        self, data: Item, today: date, faulty: Collection[str] = (), *, is_plain: bool = False
+        self,
+        data: Item,
+        today: date,
+        faulty: Collection[str] = (),
+        *,
+        is_plain: bool = False,
+        has_usual_dates: bool = False,
     ) -> None:
         self.data = data
         #: Whether its texts are known to have nothing but printable ASCII, and no question mark.
         self.is_plain = is_plain
+        #: Whether its dates are known to be from 1900-01-02 to 2899.
+        self.has_usual_dates = has_usual_dates
         self.today = today
         #: The paths (dot-delimited) at which the schema reported an error.
         self.faulty: frozenset[str] = frozenset(faulty)

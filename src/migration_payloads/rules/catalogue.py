@@ -1,6 +1,7 @@
 """All rules, and the function that runs them."""
 
 import hashlib
+import re
 from collections.abc import Collection
 from datetime import date
 from decimal import Context, localcontext
@@ -54,6 +55,9 @@ RULES: tuple[Rule, ...] = tuple(
 # Exact for products and sums of any amounts that fit in the database, and without exceptions.
 _EXACT = Context(prec=80, traps=[])
 
+# What may be a date before 1900-01-02 or after 2899, in JSON without spaces.
+_UNUSUAL_DATE = re.compile(rb'":"(?!19(?!00-01-01)|2[0-8])[0-9]{4}-[0-9]{2}-')
+
 
 def digest_sources(*folders: FilePath) -> str:
     """Return 8 hex digits of a SHA-256 over the names and texts of the Python files in the folders."""
@@ -87,10 +91,11 @@ def check_account(
     which the schema already reported an error. Nothing else is reported there or below. Under the strict
     profile every finding but a notice is an error. A rule yields at most
     `MAX_ERRORS` + 1 findings. `text` is the data as JSON, if it was written, which shows fast that nothing is
-    wrong with the texts.
+    wrong with the texts and the dates.
     """
     is_plain = text is not None and text.isascii() and not any(it in text for it in (b"\\", b"?", b"\x7f"))
-    account = CheckedAccount(data, today, faulty, is_plain=is_plain)
+    usual = text is not None and not _UNUSUAL_DATE.search(text)
+    account = CheckedAccount(data, today, faulty, is_plain=is_plain, has_usual_dates=usual)
     strict = profile is Profile.STRICT
     findings: list[Finding] = []
     last, most = None, 0

@@ -40,36 +40,11 @@ def placeholder_date(account: CheckedAccount) -> Iterator[Fault]:
 
     The times of a note are checked, too.
     """
-    # There is nearly always nothing to find, so days are compared together before they are visited.
-    if _is_any_placeholder(account):
-        for path, item, fields in _dated(account):
-            for field in fields:
-                found = item.get(field)
-                if found and is_placeholder(found):
-                    yield (*path, field), describe_placeholder(found)
-
-
-def _is_any_placeholder(account: CheckedAccount) -> bool:
-    days: set[date | None] = {FIRST_DAY}  # many are the same, and to compare takes longer than to look up
-    add = days.update
-    add([address.get("customer_at_supply_address_from_date") for address in account.supply_addresses])
-    for _, point in account.meter_points:
-        add((point.get("supply_start_date"), point.get("last_billed_to_date")))
-        for volume in point.get("estimated_annual_volumes", ()):
-            add([moment.date() for field in _TIMES if (moment := volume.get(field))])
-    add([meter.get("active_from") for _, meter in account.meters])
-    add([agreement.get("effective_from") for _, agreement, _ in account.agreements])
-    add([agreement.get("agreed_at") for _, agreement, _ in account.agreements])
-    for _, ledger in account.ledgers:
-        add((ledger.get("last_settlement_closing_date"), ledger.get("last_settlement_issue_date")))
-    for it in account.statements:
-        add((it.get("bill_period_from_date"), it.get("bill_period_to_date"), it.get("issued_date")))
-    add([transaction.get("transaction_date") for _, transaction in account.transactions])
-    for items in (account.periods, account.line_items):
-        add([item.get("start_date") for item in items])
-        add([item.get("end_date") for item in items])
-    found = [*filter(None, days)]
-    return min(found) < FIRST_DAY or max(found) >= NO_DAY
+    for path, item, fields in () if account.has_usual_dates else _dated(account):
+        for field in fields:
+            found = item.get(field)
+            if found and is_placeholder(found):
+                yield (*path, field), describe_placeholder(found)
 
 
 def _dated(account: CheckedAccount) -> Iterator[tuple[Path, Item, tuple[str, ...]]]:
