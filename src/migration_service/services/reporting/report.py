@@ -13,13 +13,14 @@ from importlib.metadata import version
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import select, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.rules.catalogue import RULES_VERSION
 from migration_service.db.cancelling import allow_minutes
 from migration_service.models import Acknowledgement, Batch, ImportSupplier, WavePlan
 from migration_service.services.batches.control import BatchReport, report_batch
+from migration_service.services.batches.results.counts import count_error_codes, count_lines, count_open
 from migration_service.services.batches.results.listing import list_batches
 from migration_service.services.reconciliation import acknowledgements, comparisons
 from migration_service.services.reconciliation.differences import AccountDifference
@@ -231,46 +232,26 @@ def _read_versions(session: Session) -> Versions:
 
 def read_trend(session: Session, import_supplier_id: int, *, limit: int = MOST_REHEARSALS) -> list[Rehearsal]:
     """Return the newest batches from files of accounts, in chronological order."""
-    rows = session.execute(
-        _TREND, {"import_supplier_id": import_supplier_id, "limit": limit, "codes": _CODES}
+    newest = (
+        select(Batch)
+        .where(
+            Batch.import_supplier_id == import_supplier_id,
+            Batch.kind == BatchKind.ACCOUNTS,
+            Batch.source == BatchSource.UPLOAD,
+        )
+        .order_by(Batch.id.desc())
+        .limit(limit)
     )
+    batches = session.scalars(newest).all()[::-1]
+    ids = [batch.id for batch in batches]
+    counts, codes = count_lines(session, ids), count_error_codes(session, ids)
     return [
         Rehearsal(
-            row.id,
-            row.name,
-            row.mode,
-            row.created_at,
-            row.lines,
-            row.done,
-            row.failed,
-            [(code, lines) for code, lines in row.codes or ()],
-            row.all_codes,
+            *(batch.id, batch.name or batch.file_name, batch.mode, batch.created_at, batch.lines),
+            done=sum(counts[batch.id].values()) - count_open(counts[batch.id]),
+            failed=counts[batch.id].get(LineStatus.FAILED, 0),
+            codes=sorted(codes[batch.id].items(), key=lambda it: (-it[1], it[0]))[:_CODES],
+            all_codes=len(codes[batch.id]),
         )
-        for row in rows
+        for batch in batches
     ]
-
-
-_OPEN = ", ".join(f"'{status}'" for status in LineStatus if status.is_open)
-_TREND = text(f"""
-    SELECT batch.id, coalesce(batch.name, batch.file_name) AS name, batch.mode, batch.created_at, batch.lines,
-           counted.done, counted.failed, found.codes, found.all_codes
-    FROM (SELECT * FROM batch
-          WHERE import_supplier_id = :import_supplier_id AND kind = '{BatchKind.ACCOUNTS}'
-            AND source = '{BatchSource.UPLOAD}'
-          ORDER BY id DESC LIMIT :limit) AS batch,
-    LATERAL (
-        SELECT CAST(coalesce(sum(n) FILTER (WHERE status NOT IN ({_OPEN})), 0) AS bigint) AS done,
-               CAST(coalesce(sum(n) FILTER (WHERE status = '{LineStatus.FAILED}'), 0) AS bigint) AS failed
-        FROM batch_chunk, LATERAL (
-            SELECT key AS status, CAST(value AS bigint) AS n FROM jsonb_each_text(counts)) AS line
-        WHERE batch_id = batch.id) AS counted,
-    LATERAL (
-        SELECT count(*) AS all_codes,
-               jsonb_agg(jsonb_build_array(code, lines) ORDER BY lines DESC, code)
-                   FILTER (WHERE place <= :codes) AS codes
-        FROM (SELECT key AS code, sum(CAST(value AS bigint)) AS lines,
-                     row_number() OVER (ORDER BY sum(CAST(value AS bigint)) DESC, key) AS place
-              FROM batch_chunk, jsonb_each_text(error_counts) WHERE batch_id = batch.id GROUP BY key) AS code
-    ) AS found
-    ORDER BY batch.id
-""")

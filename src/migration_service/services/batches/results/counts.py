@@ -147,9 +147,18 @@ def count_open(counts: Mapping[str, int]) -> int:
 
 def count_lines(session: Session, batch_ids: list[UUID]) -> dict[UUID, dict[str, int]]:
     """Return the number of lines by status of each of these batches."""
+    return _add_up(session, "counts", batch_ids)
+
+
+def count_error_codes(session: Session, batch_ids: list[UUID]) -> dict[UUID, dict[str, int]]:
+    """Return the number of lines by code of their errors of each of these batches."""
+    return _add_up(session, "error_counts", batch_ids)
+
+
+def _add_up(session: Session, column: str, batch_ids: list[UUID]) -> dict[UUID, dict[str, int]]:
     counts: dict[UUID, dict[str, int]] = {batch_id: {} for batch_id in batch_ids}
-    for batch_id, status, n in session.execute(_COUNTS, {"batch_ids": batch_ids}):
-        counts[batch_id][status] = n
+    for batch_id, key, n in session.execute(_COUNTS[column], {"batch_ids": batch_ids}):
+        counts[batch_id][key] = n
     return counts
 
 
@@ -173,10 +182,13 @@ def get_progress(session: Session, batch: Batch) -> BatchProgress:
     return BatchProgress(found["counts"], found["errors"], found["warnings"], found["staging"], rate, pace)
 
 
-_COUNTS = text("""
-    SELECT batch_id, key, CAST(sum(CAST(value AS bigint)) AS bigint)
-    FROM batch_chunk, jsonb_each(counts) WHERE batch_id = ANY (:batch_ids) GROUP BY batch_id, key
-""")
+_COUNTS = {
+    column: text(f"""
+        SELECT batch_id, key, CAST(sum(CAST(value AS bigint)) AS bigint)
+        FROM batch_chunk, jsonb_each({column}) WHERE batch_id = ANY (:batch_ids) GROUP BY batch_id, key
+    """)
+    for column in ("counts", "error_counts")
+}
 
 _PROGRESS = text("""
     SELECT kind, key, CAST(sum(CAST(value AS bigint)) AS bigint) AS n
