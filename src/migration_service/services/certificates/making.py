@@ -34,7 +34,7 @@ from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.results.counts import get_progress
 from migration_service.services.reconciliation.answer import describe_verdict
 from migration_service.services.reconciliation.comparisons import find_kept
-from migration_service.services.reconciliation.created_sql import JOIN_ATTEMPT, created_account
+from migration_service.services.reconciliation.created_sql import JOIN_ORIGIN, created_account
 from migration_service.services.reconciliation.receipts import Receipt, read_receipt
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 
@@ -244,10 +244,7 @@ _SELECTED = f"""
 _OF_PROCESS = f"""
     CROSS JOIN LATERAL (
         SELECT * FROM account WHERE account_import_process_id = process.id OFFSET 0) AS account
-    CROSS JOIN LATERAL (
-        SELECT code, live_at, coalesce(nullif(document_root, '') || '/', '') AS document_root
-        FROM import_supplier WHERE id = account.import_supplier_id OFFSET 0) AS supplier
-    {JOIN_ATTEMPT}
+    {JOIN_ORIGIN}
     CROSS JOIN LATERAL (
         SELECT jsonb_strip_nulls(process.payload) AS sent,
                jsonb_strip_nulls(CAST({created_account()} AS jsonb)) AS created OFFSET 0) AS side

@@ -38,7 +38,7 @@ from migration_service.errors import DuplicateLineError
 from migration_service.formats import write_csv
 from migration_service.models import ComparedPiece, Comparison, Ledger
 from migration_service.services.reconciliation.created_sql import (
-    JOIN_ATTEMPT,
+    JOIN_ORIGIN,
     TOLD,
     account_version,
     created_account,
@@ -375,10 +375,7 @@ COMPARE = text(f"""
               LEFT JOIN LATERAL (
                   SELECT * FROM account
                   WHERE account_import_process_id = process.id OFFSET 0) AS account ON true
-              LEFT JOIN LATERAL (
-                  SELECT code, coalesce(nullif(document_root, '') || '/', '') AS document_root
-                  FROM import_supplier WHERE id = account.import_supplier_id OFFSET 0) AS supplier ON true
-              {JOIN_ATTEMPT}
+              {JOIN_ORIGIN}
               OFFSET 0) AS side  -- so that both are made once
         CROSS JOIN LATERAL (
             SELECT has_account AND hash <> content_hash AS is_altered,
@@ -430,10 +427,7 @@ _REMOVE_PAYLOADS = text(f"""
                  jsonb_hash_extended(jsonb_strip_nulls(CAST({created_account()} AS jsonb)), 0) AS hash
           FROM account_import_process AS process
           JOIN account ON account.account_import_process_id = process.id
-          CROSS JOIN LATERAL (
-              SELECT code, coalesce(nullif(document_root, '') || '/', '') AS document_root
-              FROM import_supplier WHERE id = account.import_supplier_id OFFSET 0) AS supplier
-          {JOIN_ATTEMPT}
+          {JOIN_ORIGIN}
           WHERE process.id = ANY (:process_ids) OFFSET 0) AS side
     RIGHT JOIN unnest(:process_ids) AS wanted (id) USING (id)
     WHERE removed.id = wanted.id

@@ -28,8 +28,11 @@ _ADDED = f"""(
     SELECT coalesce(sum(CASE WHEN type IN ('PAYMENT', 'CREDIT') THEN amount ELSE -amount END), 0)
     FROM "transaction" WHERE ledger_pk = ledger.id AND period = '{TransactionPeriod.ADDED}')"""
 
-#: Joins the attempt that created the account of `process`.
-JOIN_ATTEMPT = f"""
+#: Joins the supplier of `account`, and the attempt that created it from `process`.
+JOIN_ORIGIN = f"""
+    LEFT JOIN LATERAL (
+        SELECT code, live_at, coalesce(nullif(document_root, '') || '/', '') AS document_root
+        FROM import_supplier WHERE id = account.import_supplier_id OFFSET 0) AS supplier ON true
     LEFT JOIN LATERAL (
         SELECT operations_team_id, service_account_number FROM attempt
         WHERE account_import_process_id = process.id AND outcome = '{Outcome.SUCCEEDED}'
@@ -80,9 +83,8 @@ def _version(model: type[Base], tables: Iterator[int]) -> str:
 def created_account() -> str:
     """Return the expression for an account as JSON, with nulls for absent values.
 
-    The statement must have `account`, its import `process`, the `attempt` of JOIN_ATTEMPT, and its
-    `supplier`, whose `document_root` is empty or ends with a slash. Data added later is left out. A resolved
-    document location is present only if it is not the root followed by the path.
+    The statement must have `account`, its import `process`, and JOIN_ORIGIN. Data added later is left out. A
+    resolved document location is present only if it is not the root followed by the path.
     """
     own = [column for column in payload_columns(Account) if column.name not in _ROW_ONLY]
     members = [f"{value} AS {name}" for name, value in _GIVEN.items()]
