@@ -18,6 +18,7 @@ from migration_payloads.rules.catalogue import (
 )
 from migration_payloads.rules.rule import Finding, Severity
 from migration_payloads.schemas.bounds import MAX_ERRORS
+from migration_payloads.schemas.json import encode_json
 from migration_service.errors import ErrorItem
 from support.mutations import places
 from unit.payloads.examples import ABSENT, BREAKING, SOUND, TODAY, Example, change, load
@@ -44,7 +45,7 @@ def test_a_broken_rule_is_the_only_finding_and_an_error_under_the_strict_profile
     assert [(f.code, f.severity, f.attr, f.detail) for f in findings] == [
         (example.code, lenient, example.attr, example.detail)
     ]
-    strict = _check(example.changes, Profile.STRICT)
+    strict = _check(example.changes, Profile.STRICT, text=encode_json(load(example.changes)))
     raised = Severity.WARNING if example.severity == "notice" else Severity.ERROR
     assert [(f.code, f.severity) for f in strict] == [(example.code, raised)]
 
