@@ -40,8 +40,9 @@ class Cursor(Identifier):
         super().__init__("Where the page starts, taken from the Link header.", example, **kwargs)
         self.read = read
 
-    def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
-        text = super()._deserialize(value, *args, **kwargs)
+    def deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the key, after everything else was checked."""
+        text = super().deserialize(value, *args, **kwargs)
         try:
             return text if text is missing else self.read(text)
         except ValueError:

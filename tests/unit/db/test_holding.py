@@ -156,8 +156,8 @@ def test_the_service_answers_503_and_is_not_ready_while_the_server_only_reads(
 ) -> None:
     client = app.test_client()
     assert client.get("/health/ready").status_code == 200
-    (account,) = supplier.accounts()
-    (staged,) = supplier.stage_new()
+    account, staged = supplier.accounts(2)
+    assert supplier.stage(staged).status_code == 201
     with only_reading(migrated):
         _renew_connections(client, migrated)
         ready = client.get("/health/ready")
@@ -165,7 +165,7 @@ def test_the_service_answers_503_and_is_not_ready_while_the_server_only_reads(
         refused = supplier.stage(account)
         assert (refused.status_code, refused.json["code"]) == (503, "service_unavailable")  # type: ignore[index]
         with patch.object(Outage, "wait", return_value=False) as wait:
-            assert supplier.process(staged).status_code == 503
+            assert supplier.process(staged["external_account_number"]).status_code == 503
         assert wait.call_count == 1, "it is held once, although its first step is repeated by itself"
     _renew_connections(client, migrated)
     assert client.get("/health/ready").status_code == 200
