@@ -163,6 +163,7 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
             f"{supplier}certificates/",
             f"{supplier}certificates/new/",
             certificate,
+            f"{supplier}receipt/accept/",
             f"{supplier}ready/",
             f"{supplier}ready/backup_recent/accept/",
             f"{supplier}acknowledgements/",
