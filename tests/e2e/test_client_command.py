@@ -122,10 +122,7 @@ def test_a_file_means_the_same_in_single_requests_and_as_a_batch(
     status, said, found = send("second.ndjson")
     assert (status, "1 exists and differs: nothing was changed." in said) == (1, True)
     exists = "account_already_imported"
-    assert found == {
-        1: ("ALREADY_IMPORTED", {exists, "payload_differs"}),
-        2: ("ALREADY_IMPORTED", {exists}),
-    }
+    assert found == {1: ("ALREADY_IMPORTED", {exists, "payload_differs"}), 2: ("ALREADY_IMPORTED", {exists})}
     # The same content under another name: nothing is sent again unless that is asked for.
     (tmp_path / "again.ndjson").write_bytes((tmp_path / "second.ndjson").read_bytes())
     time.sleep(3)  # the service's clock is known to a second

@@ -110,7 +110,4 @@ def test_an_example_of_an_event_and_an_event_once_more(scene: Scene, tmp_path: P
         assert done.returncode == 2
         assert done.stderr.endswith("did not receive account.created: it answered 500.\n")
     done = run_command(scene, tmp_path, "resend", "1")
-    assert (done.returncode, done.stderr) == (
-        2,
-        "Error: You have 0 webhooks. Name one with --webhook: -.\n",
-    )
+    assert (done.returncode, done.stderr) == (2, "Error: You have 0 webhooks. Name one with --webhook: -.\n")

@@ -3,8 +3,6 @@
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,41 +25,29 @@ from migration_service.services.webhooks.secrets import Seal
 from support.factories import Customer, make_customer
 from support.mail_box import SENDER
 from support.receivers import Receiver, receiving
-from support.servers import EmbeddedServers, ending_with_us, wait_until
-
-ROOT = Path(__file__).resolve().parents[2]
+from support.servers import EmbeddedServers, wait_until
+from support.workers import BEAT, worker
 
 
 @contextmanager
 def _workers(servers: EmbeddedServers, folder: Path, mail_port: int) -> Iterator[None]:
-    """Run a process for each of the queues deliveries and maintenance, and beat."""
-    environment = os.environ | {
-        "MIGRATION_SERVICE_HOME": str(folder),
+    """Run a worker for each of the queues deliveries and maintenance, and beat."""
+    variables = {
         "DATABASE_URL": servers.database_url,
         "REDIS_URL": servers.redis_url,
         "MIGRATION_SERVICE_SMTP_URL": f"smtp://127.0.0.1:{mail_port}",
         "MIGRATION_SERVICE_EMAIL_FROM": SENDER,
-        "MIGRATION_SERVICE_WEBHOOK_HTTP": "on",
-        "MIGRATION_SERVICE_WEBHOOK_NETWORKS": "127.0.0.0/8",
-        "PYTHONPATH": str(ROOT),
     }
-    processes = []
-    for queue, options in (("deliveries", ()), ("maintenance", ("-B", "-s", "schedule"))):
-        command = ("celery", "--quiet", "-A", "celery_worker", "worker", "-c", "1", "-Q", queue, *options)
-        arguments = ending_with_us(sys.executable, "-m", *command, "-n", f"{queue}@%h")
-        with (folder / f"{queue}.log").open("ab") as log:
-            processes.append(
-                subprocess.Popen(
-                    arguments, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True
-                )
-            )
-    try:
-        yield
-    finally:
-        for process in processes:
-            # With its children, of which beat would outlive it.
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+    with (
+        worker("deliveries", folder, "-c", "1", "-n", "deliveries@%h", **variables) as one,
+        worker("maintenance", folder, *BEAT, "-c", "1", "-n", "maintenance@%h", **variables) as other,
+    ):
+        try:
+            yield
+        finally:
+            for process in (one, other):
+                # With its children, of which beat would outlive it.
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_a_mail_server_that_says_nothing_holds_up_nothing_but_email(

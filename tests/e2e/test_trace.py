@@ -1,12 +1,7 @@
 """One id follows an account through the logs: nginx, the web server, a worker, a webhook and an e-mail."""
 
 import json
-import os
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,9 +20,10 @@ from migration_service_local.servers.ports import LOOPBACK, random_free_port
 from support.batch_client import NDJSON, ndjson
 from support.mail_box import SENDER, Mailbox, free_port
 from support.receivers import receiving
-from support.servers import ending_with_us, wait_until
+from support.servers import wait_until
 from support.supplier_client import API, SupplierClient
-from support.web_servers import ROOT, needs_nginx, nginx, web_server
+from support.web_servers import needs_nginx, nginx, web_server
+from support.workers import BEAT, worker
 
 _QUEUES = "interactive,batch,deliveries,maintenance"
 
@@ -46,30 +42,6 @@ class _Logs:
         return {re.sub(r" in [\d.]+ ms$", "", str(it["message"])) for it in found if it["request_id"] == id_}
 
 
-@contextmanager
-def _worker(settings: Settings, folder: Path, log: Path, mail_port: int) -> Iterator[None]:
-    """Run a worker of all queues that are needed, and beat."""
-    environment = os.environ | {
-        "MIGRATION_SERVICE_HOME": str(folder),
-        "DATABASE_URL": settings.database_url,
-        "REDIS_URL": settings.redis_url,
-        "MIGRATION_SERVICE_SMTP_URL": f"smtp://{LOOPBACK}:{mail_port}",
-        "MIGRATION_SERVICE_EMAIL_FROM": SENDER,
-        "MIGRATION_SERVICE_WEBHOOK_HTTP": "on",
-        "MIGRATION_SERVICE_WEBHOOK_NETWORKS": "127.0.0.0/8",
-        "PYTHONPATH": str(ROOT),
-    }
-    command = ("celery", "--quiet", "-A", "celery_worker", "worker", "-B", "-c", "1", "-s", "schedule")
-    arguments = ending_with_us(sys.executable, "-m", *command, "-Q", _QUEUES)
-    with log.open("ab") as errors:
-        process = subprocess.Popen(arguments, cwd=folder, env=environment, stderr=errors)
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
 @needs_nginx
 def test_one_id_follows_an_account_through_all_logs(
     migrated: Settings, supplier: SupplierClient, tmp_path: Path
@@ -82,9 +54,15 @@ def test_one_id_follows_an_account_through_all_logs(
     mail = Controller(box := Mailbox(), hostname=LOOPBACK, port=free_port())
     mail.start()
     web = random_free_port()
+    variables = {
+        "DATABASE_URL": migrated.database_url,
+        "REDIS_URL": migrated.redis_url,
+        "MIGRATION_SERVICE_SMTP_URL": f"smtp://{LOOPBACK}:{mail.port}",
+        "MIGRATION_SERVICE_EMAIL_FROM": SENDER,
+    }
     with (
         receiving() as receiver,
-        _worker(migrated, tmp_path, logs.worker, mail.port),
+        worker(_QUEUES, tmp_path, *BEAT, "-c", "1", **variables),
         web_server(migrated, web, processes=1, log=logs.web),
         nginx(web) as port,
     ):

@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -28,9 +27,9 @@ from migration_service.services.webhooks.endpoints import create_endpoint
 from migration_service.services.webhooks.secrets import Seal
 from support.factories import Customer, make_customer
 from support.receivers import Receiver
-from support.servers import EmbeddedServers, ending_with_us, wait_until
+from support.servers import EmbeddedServers, wait_until
+from support.workers import BEAT, worker
 
-ROOT = Path(__file__).resolve().parents[2]
 EVENTS = int(os.environ.get("MIGRATION_SERVICE_WEBHOOK_EVENTS", "400"))
 _IS_LONG = EVENTS > 1_000
 #: How often something is killed.
@@ -38,33 +37,6 @@ _KILLS = 20 if _IS_LONG else 4
 #: What a receiver does at first. Those that recover answer after half of the events.
 _RECOVER = ("answer", "fail", "hang", "cut")
 _NEVER = ("redirect", "gone")
-
-
-@contextmanager
-def _worker(servers: EmbeddedServers, folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run a worker of the queues for webhooks and maintenance, and beat."""
-    environment = os.environ | {
-        "MIGRATION_SERVICE_HOME": str(folder),
-        "DATABASE_URL": servers.database_url,
-        "REDIS_URL": servers.redis_url,
-        "MIGRATION_SERVICE_WEBHOOK_HTTP": "on",
-        "MIGRATION_SERVICE_WEBHOOK_NETWORKS": "127.0.0.0/8",
-        "PYTHONPATH": str(ROOT),
-    }
-    command = ("celery", "--quiet", "-A", "celery_worker", "worker", "-B", "-c", "2", "-s", "schedule")
-    with (folder / "worker.log").open("ab") as log:
-        process = subprocess.Popen(
-            ending_with_us(sys.executable, "-m", *command, "-Q", "deliveries,maintenance"),
-            cwd=folder,
-            env=environment,
-            stdout=log,
-            stderr=log,
-        )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(60)
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
@@ -138,7 +110,14 @@ def test_each_event_arrives_at_each_endpoint_that_recovers_whatever_is_killed(
         over.callback(endpoints.close)
         running = ExitStack()
         over.callback(running.close)
-        worker = running.enter_context(_worker(servers, tmp_path))
+        addresses = {"DATABASE_URL": servers.database_url, "REDIS_URL": servers.redis_url}
+
+        def start() -> "subprocess.Popen[bytes]":
+            return running.enter_context(
+                worker("deliveries,maintenance", tmp_path, *BEAT, "-c", "2", **addresses)
+            )
+
+        process = start()
         victims = chance.sample(["valkey", "postgres", "receiver", "worker"] * (_KILLS // 4), _KILLS)
         # What was claimed while PostgreSQL was killed waits for the end of its lease.
         victims.append("worker")
@@ -149,10 +128,10 @@ def test_each_event_arrives_at_each_endpoint_that_recovers_whatever_is_killed(
             wait_until(partial(_have_arrived, sessions, 30 * number), "the first messages", 120)
             match victim:
                 case "worker":
-                    _kill(worker)
+                    _kill(process)
                     running.close()
                     _end_leases(sessions)
-                    worker = running.enter_context(_worker(servers, tmp_path))
+                    process = start()
                 case "receiver":
                     endpoints.restart(chance.choice(_RECOVER))
                 case server:
