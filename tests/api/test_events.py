@@ -119,12 +119,6 @@ def test_a_limited_key_reads_the_events_of_its_suppliers(supplier: SupplierClien
     assert supplier.get("/events/").status_code == 403
 
 
-def test_organisations_do_not_see_each_other(supplier: SupplierClient, another: SupplierClient) -> None:
-    tell(supplier, "1")
-    tell(another, "2")
-    assert (numbers(read_feed(supplier)), numbers(read_feed(another))) == (["1"], ["2"])
-
-
 def test_a_consumer_gets_events_again_until_it_asks_for_what_follows(supplier: SupplierClient) -> None:
     tell(supplier, *"123")
     ask = "/events/?consumer=billing&limit=2"

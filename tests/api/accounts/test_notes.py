@@ -1,6 +1,6 @@
 """Sections 2.6 and 4.8: notes are added to accounts that exist, each once."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -82,18 +82,6 @@ def test_documents_are_resolved_below_the_root_of_the_supplier(account: Imported
             "document_location": f"s3://bucket/{account.supplier.code}/letters/één.pdf",
         }
     ]
-
-
-def test_a_pinned_note_is_at_the_top_until_it_is_unpinned(account: ImportedAccount) -> None:
-    later = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    account.post_notes(
-        {"body": "was pinned", "created_at": MOMENT, "is_pinned": True, "unpin_at": "2025-12-01T00:00:00Z"},
-        {"body": "plain", "created_at": "2020-01-01T00:00:00Z"},
-        {"body": "pinned", "created_at": MOMENT, "is_pinned": True, "unpin_at": later},
-        {"body": "pinned for ever", "created_at": MOMENT, "is_pinned": "true"},
-    )
-    notes = [(note["body"], note["is_pinned"]) for note in account.notes()]
-    assert notes == [("pinned", True), ("pinned for ever", True), ("plain", False), ("was pinned", False)]
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.profile import Profile
 from migration_payloads.rules.rule import Finding, Severity
-from migration_service.errors import (
-    AccountErasedError,
-    AccountNotFoundInBodyError,
-    ErrorItem,
-    InvalidError,
-    RequestFailedValidationError,
-    TransactionIdAlreadyUsedError,
-)
+from migration_service import errors
 from migration_service.models import Account, Ledger, Statement, Transaction
 from migration_service.schemas.added_data import NotesRequestSchema
 from migration_service.services.access.callers import Caller
@@ -105,7 +98,7 @@ def test_an_account_is_that_of_the_supplier_and_of_the_number(
         assert open_accounts(session, supplier, [number]) == {}
         assert find_accounts(session, supplier, [number]) == {}
         body = PostedBody({"import_supplier": supplier.code, "external_account_number": number})
-        with pytest.raises(AccountNotFoundInBodyError):
+        with pytest.raises(errors.AccountNotFoundInBodyError):
             open_account(session, Caller(supplier.organisation_id, 1), body)
 
 
@@ -113,18 +106,20 @@ def test_nothing_is_added_to_an_account_that_was_erased(
     session: Session, account: ImportedAccount, known: KnownSupplier, opened: OpenAccount
 ) -> None:
     session.execute(update(Account).where(Account.id == opened.id).values(erased_at=func.now()))
-    with pytest.raises(AccountErasedError):
+    with pytest.raises(errors.AccountErasedError):
         open_account(session, Caller(known.organisation_id, 1), PostedBody(dict(account.pair)))
-    assert isinstance(open_accounts(session, known, [account.number])[account.number], AccountErasedError)
+    assert isinstance(
+        open_accounts(session, known, [account.number])[account.number], errors.AccountErasedError
+    )
     assert find_accounts(session, known, [account.number]) == {}
 
 
 def test_warnings_and_unknown_fields_are_errors_under_the_strict_profile_only() -> None:
     wrong = Finding(("notes", 0), "wrong", "It is wrong.", Severity.ERROR)
     doubtful = Finding(("notes", 1), "doubtful", "It is doubtful.", Severity.WARNING)
-    unknown = ErrorItem("unknown_field", "No such field.", "colour")
+    unknown = errors.ErrorItem("unknown_field", "No such field.", "colour")
     findings = [doubtful, wrong]
-    form = ErrorItem("required", "This field is required.", "notes.0.body")
+    form = errors.ErrorItem("required", "This field is required.", "notes.0.body")
     body = PostedBody({}, [unknown], errors=[form])
     items = [doubtful.error_item(), wrong.error_item()]
     assert check_body(body, findings, Profile.STRICT) == Checked([form, *items, unknown])
@@ -219,9 +214,11 @@ def test_a_note_is_read_as_it_was_sent_and_is_pinned_until_its_time(
     pinned = {"body": "pinned", "created_at": moment, "is_pinned": True, "unpin_at": tomorrow}
     over = {"body": "over", "created_at": moment, "is_pinned": True, "unpin_at": moment}
     plain = {"body": "plain", "created_at": moment - timedelta(days=1)}
-    add_notes_to_accounts(session, [Addition(opened, {"notes": [over, plain, pinned]})])
+    for_ever = {"body": "for ever", "created_at": moment, "is_pinned": True}
+    add_notes_to_accounts(session, [Addition(opened, {"notes": [over, plain, pinned, for_ever]})])
     read = {"documents": [], "is_pinned": False, "unpin_at": None}
-    assert read_notes(session, opened.id) == [read | pinned, read | plain, read | over | {"is_pinned": False}]
+    unpinned = [read | plain, read | over | {"is_pinned": False}]
+    assert read_notes(session, opened.id) == [read | pinned, read | for_ever, *unpinned]
 
 
 def test_what_an_existing_note_does_not_have_is_a_warning(session: Session, opened: OpenAccount) -> None:
@@ -281,31 +278,31 @@ def test_an_account_is_found_by_its_pair_and_has_its_ledgers_in_their_order(
 
 
 def test_the_error_is_that_of_the_first_transaction_at_fault_and_lists_all_of_them() -> None:
-    used = ErrorItem("transaction_id_already_used", "T-10 is used.", "transactions.10.transaction_id")
-    whole = ErrorItem("not_a_dict", "Expected an object.", "transactions.9")
-    supplier = ErrorItem("required", "This field is required.", "import_supplier")
-    early = ErrorItem("invalid", "No.", "transactions.8.amount")
-    of_form = [(RequestFailedValidationError, it) for it in (whole, early)]
-    error = first_error([(TransactionIdAlreadyUsedError, used), *of_form])
-    assert (type(error), error.errors) == (RequestFailedValidationError, [early, whole, used])
-    assert error.detail == RequestFailedValidationError.default_detail
+    used = errors.ErrorItem("transaction_id_already_used", "T-10 is used.", "transactions.10.transaction_id")
+    whole = errors.ErrorItem("not_a_dict", "Expected an object.", "transactions.9")
+    supplier = errors.ErrorItem("required", "This field is required.", "import_supplier")
+    early = errors.ErrorItem("invalid", "No.", "transactions.8.amount")
+    of_form = [(errors.RequestFailedValidationError, it) for it in (whole, early)]
+    error = first_error([(errors.TransactionIdAlreadyUsedError, used), *of_form])
+    assert (type(error), error.errors) == (errors.RequestFailedValidationError, [early, whole, used])
+    assert error.detail == errors.RequestFailedValidationError.default_detail
     of_none = [
         supplier,
-        ErrorItem("not_a_list", "Expected a list.", "transactions"),
-        ErrorItem("invalid", "No."),
+        errors.ErrorItem("not_a_list", "Expected a list.", "transactions"),
+        errors.ErrorItem("invalid", "No."),
     ]
-    faults = [(RequestFailedValidationError, it) for it in of_none]
-    assert first_error([(TransactionIdAlreadyUsedError, used), *faults]).errors == [*of_none, used]
-    error = first_error([(TransactionIdAlreadyUsedError, used)])
-    assert (type(error), error.detail) == (TransactionIdAlreadyUsedError, used.detail)
+    faults = [(errors.RequestFailedValidationError, it) for it in of_none]
+    assert first_error([(errors.TransactionIdAlreadyUsedError, used), *faults]).errors == [*of_none, used]
+    error = first_error([(errors.TransactionIdAlreadyUsedError, used)])
+    assert (type(error), error.detail) == (errors.TransactionIdAlreadyUsedError, used.detail)
 
 
 def test_an_account_that_does_not_exist_is_named_beside_the_errors_of_the_form(
     session: Session, known: KnownSupplier
 ) -> None:
-    missing = ErrorItem("required", "This field is required.", "transactions")
+    missing = errors.ErrorItem("required", "This field is required.", "transactions")
     body = PostedBody({"import_supplier": known.code, "external_account_number": "nobody"}, errors=[missing])
-    with pytest.raises(RequestFailedValidationError) as caught:
+    with pytest.raises(errors.RequestFailedValidationError) as caught:
         open_checked_account(session, Caller(known.organisation_id, 1), body)
     assert [it.code for it in caught.value.errors] == ["required", "account_not_found"]
 
@@ -315,7 +312,7 @@ def test_a_transaction_id_that_is_used_is_refused_with_the_reason(
 ) -> None:
     payment = {"transaction_id": "T", "transaction_date": date(2026, 1, 1), "amount": 1, "type": "PAYMENT"}
 
-    def add(amount: int) -> list[Taken] | InvalidError:
+    def add(amount: int) -> list[Taken] | errors.InvalidError:
         addition = Addition(opened, {"transactions": [payment | {"amount": amount}]})
         (result,) = add_transactions_to_accounts(
             session, [addition], check_previously_added=False, force_add_to_current_statement=True
@@ -325,7 +322,7 @@ def test_a_transaction_id_that_is_used_is_refused_with_the_reason(
     assert isinstance(add(1), list)
     for amount, what in ((1, "the same transaction"), (2, "a transaction of another amount or type")):
         error = add(amount)
-        assert isinstance(error, TransactionIdAlreadyUsedError)
+        assert isinstance(error, errors.TransactionIdAlreadyUsedError)
         assert error.detail == f"The transaction_id is already used by {what} of the account."
 
 
