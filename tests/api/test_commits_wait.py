@@ -38,10 +38,7 @@ def servers(prepared_servers: Path) -> Iterator[EmbeddedServers]:
 @pytest.fixture
 def own_settings(settings: Settings, servers: EmbeddedServers) -> Settings:
     return replace(
-        settings,
-        home=servers.home.path,
-        database_url=servers.database_url,
-        redis_url=servers.redis_url,
+        settings, home=servers.home.path, database_url=servers.database_url, redis_url=servers.redis_url
     )
 
 

@@ -15,12 +15,7 @@ from migration_payloads.profile import Profile
 from migration_payloads.rules.catalogue import check_account
 from migration_payloads.schemas.account import load_account
 from migration_payloads.schemas.json import encode_json, parse_json
-from migration_service.blueprints.description.error_catalogue import (
-    Place,
-    field_errors,
-    request_errors,
-    rule_errors,
-)
+from migration_service.blueprints.description import error_catalogue
 from migration_service.blueprints.description.examples import ACCOUNT
 from migration_service.blueprints.requests.errors import HTTP_CODES
 from support.factories import Customer, json_of
@@ -54,8 +49,8 @@ def test_each_code_is_of_an_answer_of_a_line_or_of_operators(description: Any) -
         for answer in operation["responses"].values()
         for code in answer.get("content", {}).get("application/json", {}).get("examples", {})
     }
-    for entry in request_errors():
-        if entry.place != Place.ANSWER:
+    for entry in error_catalogue.request_errors():
+        if entry.place != error_catalogue.Place.ANSWER:
             assert entry.code not in described, entry
         else:
             # The rest is answered before an operation is found, or whatever it is.
@@ -69,8 +64,8 @@ _BEFORE_AN_OPERATION = {
 
 
 def test_an_operation_that_validates_names_every_code_of_a_value(description: Any) -> None:
-    of_fields = {entry.code for entry in field_errors()}
-    of_accounts = of_fields | {entry.code for entry in rule_errors()}
+    of_fields = {entry.code for entry in error_catalogue.field_errors()}
+    of_accounts = of_fields | {entry.code for entry in error_catalogue.rule_errors()}
     for _, _, operation in _operations(description):
         for code, within in _codes_within(operation["responses"]["400"].get("description", "")).items():
             expected = {"request_failed_validation": of_fields, "account_failed_validation": of_accounts}
@@ -189,7 +184,7 @@ def test_everything_has_a_sentence_for_people(description: Any) -> None:
 
 
 def test_each_error_is_described_with_its_status_and_an_example(description: Any) -> None:
-    statuses = {entry.code: entry.status for entry in request_errors()} | {"invalid": "400"}
+    statuses = {entry.code: entry.status for entry in error_catalogue.request_errors()} | {"invalid": "400"}
     components = description["components"]["responses"]
     for operation in _described_operations(description):
         for status, answer in operation["responses"].items():

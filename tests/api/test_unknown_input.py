@@ -102,10 +102,7 @@ def test_each_list_refuses_a_page_that_cannot_be(supplier: SupplierClient, descr
         ("/account-import-process/process/?dryRun=true", "dry_run belongs in the body"),
         ("/transactions/create/?check_previously_add=false", "Did you mean check_previously_added?"),
         ("/batches/?dry_run=true", "For a dry run of a batch, use mode=dry-run."),
-        (
-            "/batches/?force_add_to_curent_statement=false",
-            "Did you mean force_add_to_current_statement?",
-        ),
+        ("/batches/?force_add_to_curent_statement=false", "Did you mean force_add_to_current_statement?"),
     ],
 )
 def test_the_error_says_what_was_probably_meant(supplier: SupplierClient, path: str, meant: str) -> None:

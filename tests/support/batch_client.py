@@ -47,10 +47,7 @@ class BatchClient:
         if mode in ("import", "dry-run") and "kind" not in arguments:
             query = {"operations_team_name": self.supplier.team} | query
         return self.supplier.post(
-            "/batches/",
-            query_string=query,
-            data=body,
-            headers={"Content-Type": NDJSON} | (headers or {}),
+            "/batches/", query_string=query, data=body, headers={"Content-Type": NDJSON} | (headers or {})
         )
 
     def line(self, number: str, **members: Any) -> dict[str, Any]:

@@ -128,9 +128,7 @@ PLANTED = [
         "transaction_id = 'O-3'",
     ),
     Planted(
-        *("line_item", "units = ARRAY[24842, 24924]"),
-        [f"{_CHARGE}.line_items.0.units.1"],
-        "units[1] = 24842",
+        *("line_item", "units = ARRAY[24842, 24924]"), [f"{_CHARGE}.line_items.0.units.1"], "units[1] = 24842"
     ),
     Planted("line_item", "DELETE", [f"{_CHARGE}.line_items.2"], "position = 2"),
     Planted("register", "DELETE", [f"{_POINT}.meters.0.registers.0"], _FIRST),
@@ -337,10 +335,7 @@ PLANTED_ADDED: list[tuple[str, set[str]]] = [
         "DELETE FROM statement WHERE ROWS AND statement_id = 'S-1'",
         {"added statements", "added gross_amount in cents"},
     ),
-    (
-        "UPDATE statement SET origin = 'PAYLOAD' WHERE ROWS AND statement_id = 'S-1'",
-        {"statements"},
-    ),
+    ("UPDATE statement SET origin = 'PAYLOAD' WHERE ROWS AND statement_id = 'S-1'", {"statements"}),
     ("UPDATE payment_instruction SET reference = 'X' WHERE ROWS", {"added payment_instructions"}),
     ("UPDATE payment_instruction SET type = 'DEBIT' WHERE ROWS", {"added payment_instructions"}),
     ("DELETE FROM payment_instruction WHERE ROWS", {"added payment_instructions"}),

@@ -24,12 +24,7 @@ from migration_service.models import (
     Wave,
     WavePlan,
 )
-from migration_service.services.reconciliation.comparisons import (
-    find_kept,
-    start_comparison,
-    stream_differing,
-    wait_for_comparison,
-)
+from migration_service.services.reconciliation import comparisons
 from migration_service.services.reconciliation.differences import AccountDifference
 from migration_service.services.reconciliation.verdict import Verdict, judge
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
@@ -80,13 +75,13 @@ def compare(
 ) -> tuple[Verdict, list[AccountDifference]]:
     """Compare a supplier or a batch. Return the verdict and all accounts that differ."""
     with sessions.begin() as session:
-        comparison_id = start_comparison(session, known, batch_id)[0].id
-    assert wait_for_comparison(sessions, comparison_id)
+        comparison_id = comparisons.start_comparison(session, known, batch_id)[0].id
+    assert comparisons.wait_for_comparison(sessions, comparison_id)
     with sessions.begin() as session:
-        kept = find_kept(session, known.id, batch_id)
+        kept = comparisons.find_kept(session, known.id, batch_id)
         assert kept is not None
         verdict = judge(session, known.id, batch_id)
-    return verdict, list(stream_differing(sessions, kept))
+    return verdict, list(comparisons.stream_differing(sessions, kept))
 
 
 def team_of(owner: Owner) -> Any:
@@ -177,11 +172,7 @@ def build_line(
     """Return a line of a batch, with errors that have these codes. It is not inserted yet."""
     given = {"errors": [{"code": code, "detail": "", "attr": None} for code in codes]} if codes else {}
     return BatchLine(
-        batch_id=batch.id,
-        line_number=line,
-        external_account_number=number,
-        status=status,
-        **given | values,
+        batch_id=batch.id, line_number=line, external_account_number=number, status=status, **given | values
     )
 
 

@@ -94,11 +94,7 @@ def test_the_default_of_a_setting_is_a_value_that_its_variable_may_have(tmp_path
 
 
 def test_a_short_secret_key_is_refused(tmp_path: Path) -> None:
-    environ = {
-        **NEEDED,
-        "MIGRATION_SERVICE_HOME": str(tmp_path),
-        "MIGRATION_SERVICE_SECRET_KEY": "secret",
-    }
+    environ = {**NEEDED, "MIGRATION_SERVICE_HOME": str(tmp_path), "MIGRATION_SERVICE_SECRET_KEY": "secret"}
     with pytest.raises(SettingsError, match="MIGRATION_SERVICE_SECRET_KEY"):
         Settings.from_env(environ)
 

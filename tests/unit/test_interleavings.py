@@ -128,32 +128,26 @@ RESTAGED = replace(STAGED, invoked=2.2, ended=2.4, question=replace(STAGED.quest
 #: A history that breaks each promise: the events, and the tables.
 BROKEN: dict[str, list[tuple[list[Event], Tables]]] = {
     "one account, one number": [([STAGED, PROCESSED, replace(READ, told="A-2")], TABLES)],
-    "what was undone is gone": [
-        ([STAGED, PROCESSED, UNDONE, replace(READ_LATER, told="A-1")], TABLES),
-    ],
+    "what was undone is gone": [([STAGED, PROCESSED, UNDONE, replace(READ_LATER, told="A-1")], TABLES)],
     "a number is never given out again after an undo": [
-        ([STAGED, PROCESSED, UNDONE, replace(AGAIN, told="A-1")], TABLES),
+        ([STAGED, PROCESSED, UNDONE, replace(AGAIN, told="A-1")], TABLES)
     ],
     "created stays created, whoever asks": [
-        ([STAGED, PROCESSED, replace(READ, said="UNKNOWN", told="")], TABLES),
+        ([STAGED, PROCESSED, replace(READ, said="UNKNOWN", told="")], TABLES)
     ],
     "staged stays staged": [
         ([STAGED, replace(READ, status=404, said="", told="")], Tables()),
         ([STAGED, replace(PROCESSED, status=400, said="account_not_staged", told="")], Tables()),
     ],
-    "what was refused is not created": [
-        ([STAGED, WITHDRAWN], TABLES),
-    ],
-    "the payload that was accepted last": [
-        ([STAGED, RESTAGED, PROCESSED], TABLES),
-    ],
+    "what was refused is not created": [([STAGED, WITHDRAWN], TABLES)],
+    "the payload that was accepted last": [([STAGED, RESTAGED, PROCESSED], TABLES)],
     "attempts have the id, team and key of their requests": [
         ([STAGED, PROCESSED], replace(TABLES, attempts=[replace(ATTEMPT, request_id=None)])),
         ([STAGED, PROCESSED], replace(TABLES, attempts=[replace(ATTEMPT, team="South")])),
         ([STAGED, PROCESSED], replace(TABLES, attempts=[replace(ATTEMPT, key_prefix="ami_b")])),
     ],
     "accounts belong to the team that was named": [
-        ([STAGED, PROCESSED], replace(TABLES, teams={"1": "South"})),
+        ([STAGED, PROCESSED], replace(TABLES, teams={"1": "South"}))
     ],
     "accepted requests have one attempt with an outcome": [
         ([STAGED, PROCESSED], replace(TABLES, attempts=[])),
@@ -204,10 +198,7 @@ SOUND: dict[str, tuple[list[Event], Tables]] = {
         [STAGED, PROCESSED, replace(UNDONE, status=None, said=""), AGAIN],
         replace(TABLES, attempts=BOTH),
     ),
-    "withdrawn and never created": (
-        [STAGED, WITHDRAWN],
-        Tables([replace(ATTEMPT, outcome="WITHDRAWN")]),
-    ),
+    "withdrawn and never created": ([STAGED, WITHDRAWN], Tables([replace(ATTEMPT, outcome="WITHDRAWN")])),
 }
 
 
@@ -224,8 +215,7 @@ def test_every_promise_has_a_history_that_breaks_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("promise", "case"),
-    [(promise, case) for promise, cases in BROKEN.items() for case in range(len(cases))],
+    ("promise", "case"), [(promise, case) for promise, cases in BROKEN.items() for case in range(len(cases))]
 )
 def test_a_history_that_breaks_a_promise_is_found(promise: str, case: int) -> None:
     assert promise in losses(*BROKEN[promise][case])

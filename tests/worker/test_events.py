@@ -220,9 +220,7 @@ def test_a_key_that_expires_is_told_of_thirty_seven_and_one_days_before(supplier
     assert expire_in(hours=-1) == [30, 7, 1]
 
 
-def test_what_concerns_the_whole_service_is_told_every_organisation(
-    supplier: SupplierClient,
-) -> None:
+def test_what_concerns_the_whole_service_is_told_every_organisation(supplier: SupplierClient) -> None:
     with supplier.Session.begin() as session:
         record_for_all(session, EventType.AUDIT_DAY_SEALED, {"day": "2026-02-28", "head": "00"})
     assert told(supplier) == [{"day": "2026-02-28", "head": "00"}]

@@ -14,10 +14,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-from celery.signals import (
-    task_postrun,
-    task_prerun,
-)
+from celery.signals import task_postrun, task_prerun
 from flask import Flask
 from kombu.utils import symbol_by_name
 from sqlalchemy import select, update
@@ -29,30 +26,19 @@ from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.log import request_id
 from migration_service.metrics import shared
-from migration_service.metrics.shared import (
-    is_resting,
-    read_queue_waits,
-    read_task_times,
-)
+from migration_service.metrics.shared import is_resting, read_queue_waits, read_task_times
 from migration_service.models import BatchChunk, Organisation
 from migration_service.services.batches.intake import upload
 from migration_service.services.imports.quota import StagedQuota
 from migration_service.services.processing.slots import acquire_slots
 from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.states import ChunkState
-from migration_service.tasks import maintenance, run_log, steady_beat
+from migration_service.tasks import maintenance, names, run_log, steady_beat
 from migration_service.tasks.accounts import publish_set
 from migration_service.tasks.app import MigrationCelery, celery_app
 from migration_service.tasks.batches import run_chunk, run_vendor_chunk
 from migration_service.tasks.counts import count_accounts_for_metrics
 from migration_service.tasks.maintenance import SweepError, sweep
-from migration_service.tasks.names import (
-    QUEUES,
-    RUN_CHUNK,
-    RUN_VENDOR_CHUNK,
-    SWEEP,
-    SWEEP_INTERVAL,
-)
 from migration_service.tasks.publishing import publish
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
@@ -78,7 +64,7 @@ def test_a_chunk_is_worked_on_and_the_next_ones_are_published(
         session.execute(later.values(state=ChunkState.PENDING, dispatched_at=None))
     published.clear()
     assert run.run(batch_id, 1) == f"line 1 of {batch_id}: done"
-    assert sorted(published) == [(RUN_CHUNK, (batch_id, line)) for line in (3, 5)]
+    assert sorted(published) == [(names.RUN_CHUNK, (batch_id, line)) for line in (3, 5)]
     for line in (3, 5):
         assert run.run(batch_id, line) == f"line {line} of {batch_id}: done"
     assert batches.get(batch_id)["state"] == "COMPLETED"
@@ -118,7 +104,7 @@ def test_a_sweep_publishes_chunks_for_their_own_workers_whatever_else_fails(
     broken = patch.object(maintenance, "set_apart", side_effect=ValueError("a defect"))
     with broken, pytest.raises(SweepError, match="sweep_attempts failed"):
         sweep.run()
-    assert (RUN_VENDOR_CHUNK, (batch_id, 1)) in published
+    assert (names.RUN_VENDOR_CHUNK, (batch_id, 1)) in published
     assert "ValueError: a defect" in caplog.text
     lost = OperationalError("", {}, psycopg.OperationalError())
     with patch.object(maintenance, "recover_chunks", side_effect=[lost, []]) as recover:
@@ -172,11 +158,7 @@ def test_a_task_is_logged_and_counted_with_its_outcome_and_time(
     ids=["waited", "clock ahead", "delivered again", "of an older version"],
 )
 def test_the_time_that_a_message_waited_in_its_queue_is_counted(
-    worker_resources: WorkerResources,
-    *,
-    ago: float | None,
-    redelivered: bool,
-    waits: list[tuple[str, float]],
+    worker_resources: WorkerResources, *, ago: float | None, redelivered: bool, waits: list[tuple[str, float]]
 ) -> None:
     worker_resources.redis.delete(shared.WAITS)
     message: dict[str, Any] = {"delivery_info": {"routing_key": "batch", "redelivered": redelivered}}
@@ -244,14 +226,14 @@ def test_each_entry_is_sent_at_the_start_and_once_in_its_interval_whatever_the_c
         patch.object(celery, "now", wraps=celery.now) as now,
     ):
         scheduler = symbol_by_name(celery.conf.beat_scheduler)(app=celery)
-        assert scheduler.tick() == SWEEP_INTERVAL
+        assert scheduler.tick() == names.SWEEP_INTERVAL
         assert len(sent) == len(ENTRIES)
-        assert scheduler.tick() == SWEEP_INTERVAL
+        assert scheduler.tick() == names.SWEEP_INTERVAL
         assert len(sent) == len(ENTRIES)
         now.return_value = datetime.now(UTC) - timedelta(hours=1)
-        clock.monotonic = lambda: 1_000.0 + SWEEP_INTERVAL
+        clock.monotonic = lambda: 1_000.0 + names.SWEEP_INTERVAL
         scheduler.tick()
-    assert sent[len(ENTRIES) :] == [SWEEP]
+    assert sent[len(ENTRIES) :] == [names.SWEEP]
 
 
 def test_beat_says_in_one_line_that_it_cannot_send(
@@ -279,7 +261,7 @@ def test_every_entry_names_a_task_that_runs_on_a_queue_that_a_worker_takes(
     celery.loader.import_default_modules()
     entry = celery.conf.beat_schedule[name]
     route = celery.amqp.router.route({}, entry["task"])
-    assert route["queue"].name in QUEUES
+    assert route["queue"].name in names.QUEUES
     celery.tasks[entry["task"]].run()
 
 
@@ -292,10 +274,10 @@ def test_flower_is_told_of_a_chunk_when_it_is_sent_and_of_a_set_when_it_is_recei
         events.psubscribe("*celeryev*")
         assert events.get_message(timeout=5)  # it listens
         assert publish_set(celery)
-        assert publish(celery, RUN_CHUNK, str(uuid4()), 1)
+        assert publish(celery, names.RUN_CHUNK, str(uuid4()), 1)
         first = events.get_message(timeout=5)
     told = json.loads(b64decode(json.loads(first["data"])["body"]))
-    assert (told["type"], told["name"]) == ("task-sent", RUN_CHUNK)
+    assert (told["type"], told["name"]) == ("task-sent", names.RUN_CHUNK)
     assert redis.llen("migration:interactive") == 1
     redis.close()
     celery.close()

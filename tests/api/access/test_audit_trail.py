@@ -9,30 +9,15 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.schemas.coded import example_of
+from migration_service import models
 from migration_service.db.base import new_id
 from migration_service.db.sql import begin
 from migration_service.errors import AccountFailedValidationError
-from migration_service.models import (
-    AccountImportProcess,
-    Attempt,
-    AuditEntry,
-    Batch,
-    ImportSupplier,
-    OperationsTeam,
-    TokenSession,
-    UndoLine,
-    Wave,
-    WavePlan,
-)
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.schemas import added_data
 from migration_service.services.access.api_keys import find_prefix
+from migration_service.services.audit import trail
 from migration_service.services.audit.entries import AuditAction, record
-from migration_service.services.audit.trail import (
-    TrailFilter,
-    read_trail,
-    stream_trail,
-)
 from migration_service.services.processing.attempts import withdraw_attempt
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.resources import WorkerResources
@@ -51,7 +36,7 @@ STATEMENT = example_of(added_data.StatementsRequestSchema)["statements"][0]
 
 def _told(sessions: sessionmaker[Session], **wanted: Any) -> list[dict[str, Any]]:
     with sessions.begin() as session:
-        return list(stream_trail(session, TrailFilter(**wanted)))
+        return list(trail.stream_trail(session, trail.TrailFilter(**wanted)))
 
 
 def _by_request(sessions: sessionmaker[Session], **wanted: Any) -> Told:
@@ -136,19 +121,17 @@ def test_every_row_of_an_account_tells_who_wrote_it_when_and_with_which_result(
         ),
     ]
     with sessions() as session:
-        staged_at = select(AccountImportProcess.staged_at).where(supplier.process_of(number))
+        staged_at = select(models.AccountImportProcess.staged_at).where(supplier.process_of(number))
         moments = {"staging": session.scalar(staged_at)} | {
-            request_id: session.get_one(Attempt, id_).created_at for request_id, id_ in attempts.items()
+            request_id: session.get_one(models.Attempt, id_).created_at
+            for request_id, id_ in attempts.items()
         }
     assert {it: entry.pop("at") for it, entry in told.items()} == moments
     assert told == {it["request_id"]: it for it in expected}
 
 
 def test_added_data_tells_who_added_it_and_what_came_with_the_account_does_not(
-    supplier: SupplierClient,
-    worker_resources: WorkerResources,
-    another: SupplierClient,
-    sandbox_url: str,
+    supplier: SupplierClient, worker_resources: WorkerResources, another: SupplierClient, sandbox_url: str
 ) -> None:
     came_with_it: Any = LEDGER | {"transactions_in_open_settlement_period": [TRANSACTION]}
     parts = {"ledgers": [came_with_it], "statements": [STATEMENT]}
@@ -204,10 +187,10 @@ def test_a_session_a_batch_and_the_lines_of_an_undo_tell_who_began_them(
     assert started["action"] == "undo.started"
     with sessions() as session:
         token_session = session.scalars(
-            select(TokenSession).where(TokenSession.request_id == "session")
+            select(models.TokenSession).where(models.TokenSession.request_id == "session")
         ).one()
-        line = select(UndoLine.finished_at).where(UndoLine.position == 1)
-        assert batch_entry.pop("at") == session.get_one(Batch, json_of(batch)["batch_id"]).created_at
+        line = select(models.UndoLine.finished_at).where(models.UndoLine.position == 1)
+        assert batch_entry.pop("at") == session.get_one(models.Batch, json_of(batch)["batch_id"]).created_at
         assert session_entry.pop("at") == token_session.created_at
         assert reverted.pop("at") == session.scalar(line)
     of_batch = {"subject_kind": "batch", "subject": json_of(batch)["batch_id"]}
@@ -230,7 +213,9 @@ def _actors_of_stagings(supplier: SupplierClient, requests: list[str]) -> list[t
     for account, request_id in zip(supplier.accounts(len(requests)), requests, strict=True):
         supplier.stage(account)
         with supplier.Session.begin() as session:
-            row = update(AccountImportProcess).where(supplier.process_of(account["external_account_number"]))
+            row = update(models.AccountImportProcess).where(
+                supplier.process_of(account["external_account_number"])
+            )
             session.execute(row.values(staged_by_api_key_id=None, staged_request_id=request_id))
     told = _by_request(supplier.Session, action="account.staged")
     return [(told[it]["actor_kind"], told[it]["actor"]) for it in requests]
@@ -264,8 +249,10 @@ def test_the_rows_of_a_wave_name_who_made_its_plan_until_somebody_takes_its_batc
     batches = BatchClient(supplier, worker_resources)
     batch_ids = [batches.start([{}], "validate") for _ in range(4)]
     with sessions.begin() as session:
-        known = session.scalars(select(ImportSupplier).where(ImportSupplier.code == supplier.code)).one()
-        team_id = session.scalars(select(OperationsTeam.id)).first() or 0
+        known = session.scalars(
+            select(models.ImportSupplier).where(models.ImportSupplier.code == supplier.code)
+        ).one()
+        team_id = session.scalars(select(models.OperationsTeam.id)).first() or 0
         fields = {
             "organisation_id": known.organisation_id,
             "import_supplier_id": known.id,
@@ -273,12 +260,12 @@ def test_the_rows_of_a_wave_name_who_made_its_plan_until_somebody_takes_its_batc
             "seed": 1,
             "continue_if_clean": False,
         }
-        plans = [WavePlan(id=new_id(), finished_at=end, **fields) for end in (None, func.now())]
+        plans = [models.WavePlan(id=new_id(), finished_at=end, **fields) for end in (None, func.now())]
         session.add_all(plans)
         session.flush()
         waves = [(0, 1), (0, 2), (1, 1), (0, 3)]
         session.add_all(
-            Wave(plan_id=plans[plan].id, number=number, batch_id=UUID(batch_id))
+            models.Wave(plan_id=plans[plan].id, number=number, batch_id=UUID(batch_id))
             for (plan, number), batch_id in zip(waves, batch_ids, strict=True)
         )
         subjects = [str(it.id) for it in plans]
@@ -298,7 +285,9 @@ def test_an_entry_about_an_account_names_it_while_it_exists(supplier: SupplierCl
     supplier.stage(payload)
     number = payload["external_account_number"]
     with supplier.Session.begin() as session:
-        process = session.scalars(select(AccountImportProcess).where(supplier.process_of(number))).one()
+        process = session.scalars(
+            select(models.AccountImportProcess).where(supplier.process_of(number))
+        ).one()
         record(session, AuditAction.ACCOUNT_READ, "account", process.id)
         record(session, AuditAction.ACCOUNT_READ, "account", 0)
         record(session, AuditAction.BATCH_PAUSED, "batch", process.id)
@@ -321,9 +310,9 @@ def test_each_filter_selects_the_entries_that_it_names(supplier: SupplierClient)
             }
             outcome = "REFUSED" if code else "DONE"
             owner = None if number else supplier.organisation_id()
-            session.add(AuditEntry(**entry, outcome=outcome, organisation_id=owner))
+            session.add(models.AuditEntry(**entry, outcome=outcome, organisation_id=owner))
             session.flush()
-        moments = session.scalars(select(AuditEntry.at).order_by(AuditEntry.id)).all()[-3:]
+        moments = session.scalars(select(models.AuditEntry.at).order_by(models.AuditEntry.id)).all()[-3:]
 
     def subjects(**wanted: Any) -> str:
         told = _told(supplier.Session, only_entries=True, **wanted)
@@ -346,11 +335,11 @@ def test_rows_of_the_same_moment_are_on_one_page_each(supplier: SupplierClient) 
     accounts = supplier.accounts(3)
     for account in accounts:
         supplier.stage(account)
-    cursor, found, staged = None, [], TrailFilter(action="account.staged")
+    cursor, found, staged = None, [], trail.TrailFilter(action="account.staged")
     with supplier.Session.begin() as session:
-        session.execute(update(AccountImportProcess).values(staged_at=func.now()))
+        session.execute(update(models.AccountImportProcess).values(staged_at=func.now()))
         for _page in accounts:
-            (entry,), cursor = read_trail(session, staged, limit=1, cursor=cursor)
+            (entry,), cursor = trail.read_trail(session, staged, limit=1, cursor=cursor)
             found.append(entry["subject"])
     assert cursor is None
     assert sorted(found) == sorted(f"{supplier.code} {it['external_account_number']}" for it in accounts)

@@ -10,10 +10,7 @@ from flask.testing import FlaskClient
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.requests.interface import SCOPES, scopes_of
-from migration_service.services.access.api_keys import (
-    KeyLimits,
-    issue_api_key,
-)
+from migration_service.services.access.api_keys import KeyLimits, issue_api_key
 from migration_service.services.access.scopes import Scope
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.tasks.resources import WorkerResources

@@ -54,12 +54,7 @@ def test_a_statement_of_the_staged_payload_may_be_sent_again(
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        {"gross_amount": 154021},
-        {"number": "INV-9"},
-        {"statement_path": "elsewhere.pdf"},
-    ],
+    "change", [{"gross_amount": 154021}, {"number": "INV-9"}, {"statement_path": "elsewhere.pdf"}]
 )
 def test_a_different_statement_with_a_known_id_is_an_error_and_none_is_added(
     account: ImportedAccount, change: dict[str, Any]

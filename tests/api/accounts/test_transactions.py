@@ -133,13 +133,7 @@ def test_another_amount_or_type_with_a_known_id_is_an_error(
     assert account.balance() == Decimal("95.50")
 
 
-@pytest.mark.parametrize(
-    ("sent", "moved_to"),
-    [
-        (FIRST - timedelta(days=1), FIRST),
-        (date(2999, 1, 1), LAST),
-    ],
-)
+@pytest.mark.parametrize(("sent", "moved_to"), [(FIRST - timedelta(days=1), FIRST), (date(2999, 1, 1), LAST)])
 def test_a_transaction_outside_the_open_period_is_moved_and_a_pinned_note_explains_it(
     account: ImportedAccount, sent: date, moved_to: date
 ) -> None:
@@ -182,10 +176,7 @@ def _meter_point(ean: str, supply_type: str) -> dict[str, Any]:
     ],
 )
 def test_a_transaction_goes_to_the_ledger_of_its_supply_type_or_the_energy_ledger(
-    supplier: SupplierClient,
-    worker_resources: WorkerResources,
-    transaction: dict[str, Any],
-    ledger_code: str,
+    supplier: SupplierClient, worker_resources: WorkerResources, transaction: dict[str, Any], ledger_code: str
 ) -> None:
     electricity, gas = "871687120000000017", "871687120000000024"
     account = ImportedAccount.create(

@@ -72,11 +72,7 @@ _LONG_LINES = (b"x" * 1_000_000 + b"\n") * 12
         ({"max_batch_lines": 9}, b"{}\n" * 10, "batch_too_many_lines"),
         ({"max_batch_lines": 9}, b"\n" * 9 + b"{}", "batch_too_many_lines"),
         ({"max_batch_bytes": 200_000}, gzip.compress(_MANY_LINES, 6, mtime=0), "batch_file_too_large"),
-        (
-            {"max_batch_ratio": 200},
-            gzip.compress(_LONG_LINES, mtime=0),
-            "batch_compression_ratio_too_high",
-        ),
+        ({"max_batch_ratio": 200}, gzip.compress(_LONG_LINES, mtime=0), "batch_compression_ratio_too_high"),
         ({"max_batch_bytes": 20}, b"{}\n" * 10, "request_too_large"),
     ],
     # Not the bodies, which are binary.
@@ -203,9 +199,7 @@ def test_simultaneous_uploads_are_limited_for_each_organisation(
     assert batches.post(b"{}\n", "validate").status_code == 202
 
 
-def test_open_batches_are_limited_but_a_retry_with_its_key_is_answered(
-    make_batches: MakeBatches,
-) -> None:
+def test_open_batches_are_limited_but_a_retry_with_its_key_is_answered(make_batches: MakeBatches) -> None:
     batches = make_batches(max_open_batches=2)
     first = batches.start([b"{}"], "validate")
     key = {"Idempotency-Key": "the-same"}

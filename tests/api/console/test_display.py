@@ -40,8 +40,7 @@ class _Clock(datetime):
 
 
 @pytest.mark.parametrize(
-    ("language", "numbers"),
-    [("en", [DASH, "0", "1,234", "2.5"]), ("nl", [DASH, "0", "1.234", "2,5"])],
+    ("language", "numbers"), [("en", [DASH, "0", "1,234", "2.5"]), ("nl", [DASH, "0", "1.234", "2,5"])]
 )
 def test_numbers(console_app: Flask, language: str, numbers: list[str]) -> None:
     with _reading(console_app, language=language):

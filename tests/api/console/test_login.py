@@ -10,15 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.requests.resources import resources
 from migration_service.models import Operator, OperatorSession
-from migration_service.services.access.operators import (
-    OperatorRole,
-    set_operator_role,
-)
-from migration_service.services.access.throttle import (
-    MOST_FAILED_LOGINS,
-    MOST_FAILURES,
-    client_of,
-)
+from migration_service.services.access import operators, throttle
 from support.audit import audited
 from support.console_client import PASSWORD, ConsoleClient, make_operator, text_of
 
@@ -26,7 +18,7 @@ from support.console_client import PASSWORD, ConsoleClient, make_operator, text_
 @pytest.fixture
 def name(sessions: sessionmaker[Session]) -> str:
     """The name of an operator."""
-    return make_operator(sessions, OperatorRole.ADMINISTER)
+    return make_operator(sessions, operators.OperatorRole.ADMINISTER)
 
 
 def _is_in(client: ConsoleClient) -> bool:
@@ -71,7 +63,7 @@ def test_a_wrong_password_and_an_unknown_name_are_refused_in_the_same_words(
 def test_too_many_wrong_passwords_are_throttled_by_name_and_address_and_lock_nobody_else_out(
     console_app: Flask, stranger: ConsoleClient, name: str, sessions: sessionmaker[Session]
 ) -> None:
-    for _ in range(MOST_FAILURES):
+    for _ in range(throttle.MOST_FAILURES):
         assert stranger.log_in(name, "not the password").status_code == 401
     throttled = stranger.log_in(name)
     assert throttled.status_code == 429
@@ -80,15 +72,15 @@ def test_too_many_wrong_passwords_are_throttled_by_name_and_address_and_lock_nob
     assert {entry.code for entry in refused} == {"failed_login", "throttled_login"}
     elsewhere = ConsoleClient(console_app)
     assert elsewhere.log_in(name).status_code == 303
-    colleague = make_operator(sessions, OperatorRole.READ)
+    colleague = make_operator(sessions, operators.OperatorRole.READ)
     assert stranger.log_in(colleague).status_code == 303
 
 
 def test_an_address_that_tries_many_names_is_throttled(stranger: ConsoleClient, name: str) -> None:
     with stranger.client.application.app_context():
-        here = client_of(stranger.client.environ_base["REMOTE_ADDR"])
-        for _ in range(MOST_FAILED_LOGINS):
-            resources().throttle.count_failure(f"login {here}", MOST_FAILED_LOGINS)
+        here = throttle.client_of(stranger.client.environ_base["REMOTE_ADDR"])
+        for _ in range(throttle.MOST_FAILED_LOGINS):
+            resources().throttle.count_failure(f"login {here}", throttle.MOST_FAILED_LOGINS)
     assert stranger.log_in(name).status_code == 429
 
 
@@ -150,10 +142,9 @@ def test_a_login_needs_a_name_and_a_password_of_possible_length(
 ) -> None:
     answer = stranger.log_in(name, password)
     assert answer.status_code == status
-    sentence = {
-        400: "Enter your name and your password.",
-        401: "The name or the password is not right.",
-    }[status]
+    sentence = {400: "Enter your name and your password.", 401: "The name or the password is not right."}[
+        status
+    ]
     assert sentence in _said(answer.text)
     assert f'value="{name}"' in answer.text
 
@@ -166,7 +157,7 @@ def test_what_was_shown_is_masked_for_the_next_operator_and_for_one_who_may_not_
     csrf = stranger.tokens("/password/")["csrf_token"]
     stranger.send(f"{page}reveal/", page=page)
     assert "not a number" in stranger.see(page)
-    other = make_operator(sessions, OperatorRole.OPERATE)
+    other = make_operator(sessions, operators.OperatorRole.OPERATE)
     form = {"name": other, "password": PASSWORD, "csrf_token": csrf}
     assert stranger.post("/login/", form).location == "/console/"
     assert other in stranger.see("/")
@@ -174,7 +165,7 @@ def test_what_was_shown_is_masked_for_the_next_operator_and_for_one_who_may_not_
     stranger.send(f"{page}reveal/", page=page)
     assert "not a number" in stranger.see(page)
     with sessions.begin() as session:
-        set_operator_role(session, other, OperatorRole.READ)
+        operators.set_operator_role(session, other, operators.OperatorRole.READ)
     assert "not a number" not in stranger.see(page)
 
 
@@ -199,7 +190,7 @@ def test_an_operator_changes_their_own_password_or_is_told_what_is_wrong(
     assert done.location == "/console/login/"
     assert not _is_in(stranger)
     assert stranger.log_in(name, new).status_code == 303
-    for _time in range(MOST_FAILURES + 1):
+    for _time in range(throttle.MOST_FAILURES + 1):
         answer = stranger.send("/password/", {"old": "not the password", "new": new, "again": new})
     assert answer.status_code == 429
     assert re.search(

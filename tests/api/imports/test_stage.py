@@ -97,8 +97,7 @@ def test_the_profile_of_the_query_string_makes_warnings_errors(supplier: Supplie
 
 
 @settings(
-    max_examples=75 * TIMES,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    max_examples=75 * TIMES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 @given(damaged=damaged_accounts())
 def test_a_damaged_account_is_answered_200_or_400(supplier: SupplierClient, damaged: Any) -> None:

@@ -65,8 +65,7 @@ def make_supplier(
 
 
 @pytest.mark.parametrize(
-    ("seconds", "prefer", "setting"),
-    [(30, "", "off"), (30, "respond-async", "local"), (2, "", "local")],
+    ("seconds", "prefer", "setting"), [(30, "", "off"), (30, "respond-async", "local"), (2, "", "local")]
 )
 def test_the_beginning_is_on_disk_before_a_client_is_told_that_the_attempt_runs(
     next_attempt: Callable[[], tuple[UUID, str]],

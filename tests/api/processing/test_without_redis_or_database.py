@@ -209,12 +209,7 @@ def test_accounts_wait_for_another_master(
 
 
 @pytest.mark.parametrize(
-    "address",
-    [
-        "redis://one:6379/0",
-        "sentinel://one:26379/0",
-        "sentinel://one?master_name=m;redis://two",
-    ],
+    "address", ["redis://one:6379/0", "sentinel://one:26379/0", "sentinel://one?master_name=m;redis://two"]
 )
 def test_other_addresses_are_not_of_sentinels(address: str) -> None:
     assert Sentinels.of(address) is None

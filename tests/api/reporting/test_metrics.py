@@ -97,10 +97,7 @@ def test_requests_are_counted_by_the_template_of_their_route(client: FlaskClient
 
 
 def test_accounts_attempts_slots_queues_and_tasks_have_metrics(
-    supplier: SupplierClient,
-    worker_resources: WorkerResources,
-    migrated: Settings,
-    make_client: MakeClient,
+    supplier: SupplierClient, worker_resources: WorkerResources, migrated: Settings, make_client: MakeClient
 ) -> None:
     redis = worker_resources.redis
     redis.delete("migration:metrics:tasks", "migration:metrics:rest")

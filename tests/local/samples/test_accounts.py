@@ -19,13 +19,7 @@ from migration_payloads.rules.catalogue import check_account
 from migration_payloads.schemas.account import ACCOUNT_IMPORT
 from migration_payloads.schemas.base import load
 from migration_payloads.schemas.json import encode_json, parse_json
-from migration_service_local.samples import (
-    FAULTS,
-    break_account,
-    generate_accounts,
-    generate_accounts_with_faults,
-    generate_lines,
-)
+from migration_service_local import samples
 from migration_service_local.samples.parallel import ACCOUNTS_A_CHUNK, BookOrder, generate_chunks
 
 Account = dict[str, Any]
@@ -34,7 +28,7 @@ TODAY = date(2026, 3, 15)
 
 @pytest.fixture(scope="module")
 def book() -> list[Account]:
-    return list(generate_accounts(3_000, supplier="NORTHSTAR", today=TODAY))
+    return list(samples.generate_accounts(3_000, supplier="NORTHSTAR", today=TODAY))
 
 
 def assert_sound(account: Account, today: date) -> None:
@@ -67,7 +61,7 @@ def test_every_account_keeps_all_rules(book: list[Account]) -> None:
     | st.sampled_from([date(2026, 1, 1), date(2024, 2, 29), date(2025, 12, 31)]),
 )
 def test_every_account_of_any_seed_on_any_day_keeps_all_rules(seed: int, first: int, today: date) -> None:
-    for account in generate_accounts(1, supplier="NORTHSTAR", seed=seed, first=first, today=today):
+    for account in samples.generate_accounts(1, supplier="NORTHSTAR", seed=seed, first=first, today=today):
         assert_sound(account, today)
 
 
@@ -142,14 +136,14 @@ def test_the_book_has_its_share_of_each_kind(book: list[Account]) -> None:
 
 
 def test_an_account_does_not_depend_on_the_range_it_is_made_in() -> None:
-    whole = list(generate_accounts(30, supplier="NORTHSTAR", today=TODAY, broken_share=0.5))
-    part = list(generate_accounts(10, supplier="NORTHSTAR", today=TODAY, first=12, broken_share=0.5))
+    whole = list(samples.generate_accounts(30, supplier="NORTHSTAR", today=TODAY, broken_share=0.5))
+    part = list(samples.generate_accounts(10, supplier="NORTHSTAR", today=TODAY, first=12, broken_share=0.5))
     assert part == whole[12:22]
 
 
 def test_the_books_of_known_seeds_have_not_changed() -> None:
     """Tests and benchmarks rely on seeds, so a change of the books should be intended."""
-    lines = b"".join(generate_lines(200, supplier="NORTHSTAR", seed=1, today=TODAY, broken_share=0.1))
+    lines = b"".join(samples.generate_lines(200, supplier="NORTHSTAR", seed=1, today=TODAY, broken_share=0.1))
     assert (
         hashlib.sha256(lines).hexdigest()
         == "6705e076e54b5b44db9735c19c2bb664beb1643503cb5e42f97132e05a2a92f0"
@@ -162,19 +156,21 @@ def test_the_books_of_known_seeds_have_not_changed() -> None:
 )
 def test_invalid_books_are_refused(arguments: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be"):
-        next(generate_accounts(**arguments, supplier="NORTHSTAR"))
+        next(samples.generate_accounts(**arguments, supplier="NORTHSTAR"))
 
 
 def test_the_broken_share_is_as_requested_and_broken_accounts_are_not_marked() -> None:
-    sound = list(generate_accounts(2_000, supplier="NORTHSTAR", today=TODAY))
-    pairs = list(generate_accounts_with_faults(2_000, supplier="NORTHSTAR", today=TODAY, broken_share=0.03))
+    sound = list(samples.generate_accounts(2_000, supplier="NORTHSTAR", today=TODAY))
+    pairs = list(
+        samples.generate_accounts_with_faults(2_000, supplier="NORTHSTAR", today=TODAY, broken_share=0.03)
+    )
     broken = [(index, fault) for index, (_, fault) in enumerate(pairs) if fault]
     assert 40 <= len(broken) <= 80
-    assert {fault for _, fault in broken} <= FAULTS.keys()
+    assert {fault for _, fault in broken} <= samples.FAULTS.keys()
     for index, (account, fault) in enumerate(pairs):
         assert (account == sound[index]) == (fault is None)
         assert account.keys() <= sound[index].keys()
-    hidden = generate_accounts(2_000, supplier="NORTHSTAR", today=TODAY, broken_share=0.03)
+    hidden = samples.generate_accounts(2_000, supplier="NORTHSTAR", today=TODAY, broken_share=0.03)
     assert list(hidden) == [account for account, _ in pairs]
 
 
@@ -186,28 +182,28 @@ def test_chunks_are_the_lines_in_order_whatever_the_number_of_workers(workers: i
     chunks = list(generate_chunks(order, workers))
     data = b"".join(chunk for _, chunk in chunks)
     assert sum(accounts for accounts, _ in chunks) == count
-    expected = b"".join(generate_lines(count, supplier="NORTHSTAR", today=TODAY))
+    expected = b"".join(samples.generate_lines(count, supplier="NORTHSTAR", today=TODAY))
     assert (gzip.decompress(data) if compress else data) == expected
 
 
 def test_payloads_are_of_about_8_kilobytes() -> None:
-    sizes = sorted(map(len, generate_lines(2_000, supplier="NORTHSTAR", today=TODAY)))
+    sizes = sorted(map(len, samples.generate_lines(2_000, supplier="NORTHSTAR", today=TODAY)))
     assert 7_000 < sizes[1_000] < 10_000
     assert 8_000 < sum(sizes) / len(sizes) < 11_000
 
 
 def _accounts() -> list[dict[str, Any]]:
-    return list(generate_accounts(60, supplier="NORTHSTAR", today=TODAY))
+    return list(samples.generate_accounts(60, supplier="NORTHSTAR", today=TODAY))
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", samples.FAULTS)
 def test_a_copy_is_broken_in_the_same_way_by_the_same_random_numbers(fault: str) -> None:
     """That the service finds each of them is tried with its rules."""
     for position, account in enumerate(_accounts()):
-        if FAULTS[fault].needs_customers and "customers" not in account:
+        if samples.FAULTS[fault].needs_customers and "customers" not in account:
             continue
         before = deepcopy(account)
-        broken = break_account(account, fault, Random(position))
+        broken = samples.break_account(account, fault, Random(position))
         assert account == before
         assert broken != account
-        assert broken == break_account(account, fault, Random(position))
+        assert broken == samples.break_account(account, fault, Random(position))

@@ -97,10 +97,7 @@ def test_a_crash_loop_is_shown_with_the_last_lines_and_keeps_the_start_from_succ
     tmp_path: Path,
 ) -> None:
     screen = Screen()
-    with (
-        pytest.raises(StartError, match="one does not start"),
-        Supervisor(screen.output) as supervisor,
-    ):
+    with pytest.raises(StartError, match="one does not start"), Supervisor(screen.output) as supervisor:
         supervisor.start(program(tmp_path, "one", "import sys\nsys.exit('no such table')"))
         supervisor.run_until_ready(lambda: False, "one")
     assert "one keeps dying: 3 times in a row" in screen.text

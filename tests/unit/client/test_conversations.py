@@ -11,42 +11,25 @@ from migration_service_client import (
     ServiceUnreachable,
     UnexpectedAnswer,
     codes,
+    conversations,
     idempotency_key,
     models,
-)
-from migration_service_client.conversations import (
-    Answer,
-    Authorize,
-    NoAnswer,
-    Pause,
-    Policy,
-    Send,
-    Step,
-    Tokens,
-    create_account,
-    page,
-    pause_before,
-    single,
-)
-from migration_service_client.operations import (
-    change_webhook,
-    get_batch_results,
-    list_events,
-    process_account,
-    start_batch,
+    operations,
 )
 from migration_service_client.requests import Request
 
-POLICY = Policy(patience=600.0, jitter=lambda: 0.0)
-CREATED = Answer(201, {}, b'{"service_account_number": "A-1"}')
+POLICY = conversations.Policy(patience=600.0, jitter=lambda: 0.0)
+CREATED = conversations.Answer(201, {}, b'{"service_account_number": "A-1"}')
 
 
-def error(status: int, code: str, **headers: str) -> Answer:
-    return Answer(status, headers, json.dumps({"code": code, "detail": "", "errors": []}).encode())
+def error(status: int, code: str, **headers: str) -> conversations.Answer:
+    return conversations.Answer(
+        status, headers, json.dumps({"code": code, "detail": "", "errors": []}).encode()
+    )
 
 
 def process(key: str | None = None) -> Request[models.CreatedAccount]:
-    return process_account(
+    return operations.process_account(
         external_account_number="1", import_supplier_code="S", operations_team_name="T", idempotency_key=key
     )
 
@@ -54,7 +37,7 @@ def process(key: str | None = None) -> Request[models.CreatedAccount]:
 class Driver:
     """Takes the steps of a conversation with answers that are given, and keeps what was sent."""
 
-    def __init__(self, *answers: Answer | NoAnswer) -> None:
+    def __init__(self, *answers: conversations.Answer | conversations.NoAnswer) -> None:
         self._answers = list(answers)
         self.sent: list[Request[Any]] = []
         self.tokens: list[str | None] = []
@@ -73,25 +56,25 @@ class Driver:
             except ServiceError as raised:
                 failed = raised
 
-    def _take(self, step: Step) -> Any:
+    def _take(self, step: conversations.Step) -> Any:
         match step:
-            case Send(request, token):
+            case conversations.Send(request, token):
                 self.sent.append(request)
                 self.tokens.append(token)
                 return self._answers.pop(0)
-            case Pause(seconds):
+            case conversations.Pause(seconds):
                 self.pauses.append(seconds)
                 return None
-            case Authorize(stale):
+            case conversations.Authorize(stale):
                 return "second" if stale else "first"
             case Request():
-                return self.run(single(step, POLICY))
+                return self.run(conversations.single(step, POLICY))
 
 
 @pytest.mark.parametrize(
     ("answer", "seconds"),
     [
-        (Answer(200, {}), None),
+        (conversations.Answer(200, {}), None),
         (error(400, "import_supplier_paused"), None),
         (error(400, "account_failed_validation"), None),
         (error(403, "permission_denied"), None),
@@ -108,84 +91,86 @@ class Driver:
             9.0,
         ),
         (error(500, "error"), 4.0),
-        (Answer(502, {}, b"<html>"), 4.0),
-        (Answer(504, {}), 4.0),
-        (NoAnswer("reset"), 4.0),
-        (NoAnswer("certificate", is_final=True), None),
+        (conversations.Answer(502, {}, b"<html>"), 4.0),
+        (conversations.Answer(504, {}), 4.0),
+        (conversations.NoAnswer("reset"), 4.0),
+        (conversations.NoAnswer("certificate", is_final=True), None),
     ],
     ids=str,
 )
-def test_what_may_be_sent_again_is_and_nothing_else(answer: Answer | NoAnswer, seconds: float | None) -> None:
-    assert pause_before(answer, tries=3, jitter=0.0) == seconds
+def test_what_may_be_sent_again_is_and_nothing_else(
+    answer: conversations.Answer | conversations.NoAnswer, seconds: float | None
+) -> None:
+    assert conversations.pause_before(answer, tries=3, jitter=0.0) == seconds
 
 
 def test_pauses_grow_to_a_minute_and_jitter_only_makes_them_longer() -> None:
-    pauses = [pause_before(NoAnswer("x"), tries, 0.0) for tries in range(1, 9)]
+    pauses = [conversations.pause_before(conversations.NoAnswer("x"), tries, 0.0) for tries in range(1, 9)]
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
-    assert pause_before(Answer(429, {"retry-after": "0"}), 1, 1.0) == 0.25
-    assert pause_before(Answer(429, {"retry-after": "8"}), 1, 1.0) == 10
+    assert conversations.pause_before(conversations.Answer(429, {"retry-after": "0"}), 1, 1.0) == 0.25
+    assert conversations.pause_before(conversations.Answer(429, {"retry-after": "8"}), 1, 1.0) == 10
 
 
 def test_a_retry_has_the_same_key_and_another_request_has_another() -> None:
-    driver = Driver(NoAnswer("reset"), error(503, "x", **{"retry-after": "1"}), CREATED)
-    assert driver.run(single(process(), POLICY)).service_account_number == "A-1"
+    driver = Driver(conversations.NoAnswer("reset"), error(503, "x", **{"retry-after": "1"}), CREATED)
+    assert driver.run(conversations.single(process(), POLICY)).service_account_number == "A-1"
     assert len({request.headers["Idempotency-Key"] for request in driver.sent}) == 1
     assert driver.pauses == [1, 1]
     assert process().headers["Idempotency-Key"] != process().headers["Idempotency-Key"]
 
 
 def test_it_gives_up_when_its_patience_is_over() -> None:
-    driver = Driver(*[NoAnswer("reset")] * 9)
+    driver = Driver(*[conversations.NoAnswer("reset")] * 9)
     with pytest.raises(ServiceUnreachable, match="process_account had no answer after 3 tries: reset"):
-        driver.run(single(process(), Policy(3.5, lambda: 0.0)))
+        driver.run(conversations.single(process(), conversations.Policy(3.5, lambda: 0.0)))
 
 
 def test_a_token_is_renewed_once_for_a_request() -> None:
     refused = error(401, "authentication_failed")
     driver = Driver(refused, CREATED)
-    driver.run(single(process(), POLICY))
+    driver.run(conversations.single(process(), POLICY))
     assert driver.tokens == ["first", "second"]
     with pytest.raises(codes.AuthenticationFailed):
-        Driver(refused, refused).run(single(process(), POLICY))
+        Driver(refused, refused).run(conversations.single(process(), POLICY))
 
 
-def attempt(outcome: str | None, number: str | None = None, **body: Any) -> Answer:
+def attempt(outcome: str | None, number: str | None = None, **body: Any) -> conversations.Answer:
     given = {
         "attempt_id": "a", "import_supplier": "S", "external_account_number": "1", "dry_run": False,
         "state": "FINISHED" if outcome else "IN_PROGRESS", "outcome": outcome,
         "service_account_number": number,
         "error": None, "created_at": "2026-03-01T10:15:00Z", "finished_at": None,
     }  # fmt: skip
-    return Answer(200, {"retry-after": "2"}, json.dumps(given | body).encode())
+    return conversations.Answer(200, {"retry-after": "2"}, json.dumps(given | body).encode())
 
 
-ACCEPTED = Answer(202, {"retry-after": "1"}, b'{"attempt_id": "a"}')
+ACCEPTED = conversations.Answer(202, {"retry-after": "1"}, b'{"attempt_id": "a"}')
 
 
 def test_a_202_is_followed_to_its_outcome() -> None:
     driver = Driver(ACCEPTED, attempt(None), attempt("SUCCEEDED", "A-2"))
-    assert driver.run(single(process(), POLICY)).service_account_number == "A-2"
+    assert driver.run(conversations.single(process(), POLICY)).service_account_number == "A-2"
     assert [request.operation for request in driver.sent] == ["process_account", "get_attempt", "get_attempt"]
     assert driver.pauses == [1, 2]
 
 
 def test_what_is_not_ready_is_asked_for_at_its_location() -> None:
     location = "/v1/data-import/reconciliation/S/?batch=b&comparison=c"
-    comparing = Answer(202, {"retry-after": "5", "location": location}, b'{"comparison": {}}')
-    driver = Driver(comparing, comparing, Answer(200, {}, b'{"prefix": "ami_1"}'))
+    comparing = conversations.Answer(202, {"retry-after": "5", "location": location}, b'{"comparison": {}}')
+    driver = Driver(comparing, comparing, conversations.Answer(200, {}, b'{"prefix": "ami_1"}'))
     address = "/v1/data-import/reconciliation/S/"
     request: Request[dict[str, str]] = Request("reconcile_import_supplier", "GET", address, dict[str, str])
-    assert driver.run(single(request, POLICY)) == {"prefix": "ami_1"}
+    assert driver.run(conversations.single(request, POLICY)) == {"prefix": "ami_1"}
     assert [it.target for it in driver.sent] == [address, location, location]
     assert driver.pauses == [5, 5]
 
 
 def test_an_attempt_that_no_worker_took_is_sent_again_and_one_that_failed_is_its_error() -> None:
     driver = Driver(ACCEPTED, attempt("WITHDRAWN"), CREATED)
-    assert driver.run(single(process(), POLICY)).service_account_number == "A-1"
+    assert driver.run(conversations.single(process(), POLICY)).service_account_number == "A-1"
     found = {"code": "account_creation_failed", "detail": "", "errors": []}
     with pytest.raises(codes.AccountCreationFailed):
-        Driver(ACCEPTED, attempt("FAILED", error=found)).run(single(process(), POLICY))
+        Driver(ACCEPTED, attempt("FAILED", error=found)).run(conversations.single(process(), POLICY))
 
 
 ACCOUNT = {"import_supplier": "S", "external_account_number": "1", "ledgers": []}
@@ -196,8 +181,8 @@ def test_an_account_that_exists_is_answered_with_its_number_unless_it_differs() 
     body = {"code": "account_already_imported", "detail": "", "service_account_number": "A-3"}
 
     def create(errors: list[dict[str, Any]]) -> Any:
-        answer = Answer(400, {}, json.dumps(body | {"errors": errors}).encode())
-        return Driver(answer).run(create_account(ACCOUNT, operations_team_name="T"))
+        answer = conversations.Answer(400, {}, json.dumps(body | {"errors": errors}).encode())
+        return Driver(answer).run(conversations.create_account(ACCOUNT, operations_team_name="T"))
 
     assert create(items).service_account_number == "A-3"
     with pytest.raises(codes.AccountAlreadyImported) as raised:
@@ -230,23 +215,27 @@ def test_a_page_leads_to_the_next_one_on_the_same_server() -> None:
     }
     link = '<http://elsewhere.example/v1/data-import/events/?cursor=c%2B1>; rel="next"'
     body = json.dumps([event | {"data": {}, "cursor": "c+1"}]).encode()
-    items, following = Driver(Answer(200, {"link": link}, body)).run(page(list_events(), POLICY))
+    items, following = Driver(conversations.Answer(200, {"link": link}, body)).run(
+        conversations.page(operations.list_events(), POLICY)
+    )
     assert [item.cursor for item in items] == ["c+1"]
     assert following.target == "/v1/data-import/events/?cursor=c%2B1"
     # The feed always has a next page: an empty one ends the list for now.
-    assert Driver(Answer(200, {"link": link}, b"[]")).run(page(following, POLICY)) == ([], None)
+    assert Driver(conversations.Answer(200, {"link": link}, b"[]")).run(
+        conversations.page(following, POLICY)
+    ) == ([], None)
 
 
 def test_what_a_proxy_answers_is_no_error_of_the_service() -> None:
     with pytest.raises(UnexpectedAnswer, match="a 418"):
-        Driver(Answer(418, {}, b"<html>")).run(single(process(), POLICY))
+        Driver(conversations.Answer(418, {}, b"<html>")).run(conversations.single(process(), POLICY))
     with pytest.raises(UnexpectedAnswer, match="form of CreatedAccount"):
-        Driver(Answer(201, {}, b"{}")).run(single(process(), POLICY))
+        Driver(conversations.Answer(201, {}, b"{}")).run(conversations.single(process(), POLICY))
 
 
 def test_what_a_generator_yields_can_be_sent_again() -> None:
     parts: list[dict[str, Any] | bytes] = [{"a": Decimal("1.50")}, {"a": 2}, b"{}\n"]
-    upload = start_batch(iter(parts), import_supplier="S", mode="stage").body
+    upload = operations.start_batch(iter(parts), import_supplier="S", mode="stage").body
     for _ in range(2):
         upload.prepare()
         assert upload.read(100) + upload.read(100) == b'{"a": "1.50"}\n{"a": 2}\n{}\n'
@@ -255,26 +244,26 @@ def test_what_a_generator_yields_can_be_sent_again() -> None:
 
 
 def test_null_is_sent_and_what_is_not_given_is_not() -> None:
-    assert change_webhook("w", event_types=None, enabled=True).body == (
+    assert operations.change_webhook("w", event_types=None, enabled=True).body == (
         b'{"event_types": null, "enabled": true}'
     )
 
 
 def test_paths_and_parameters_are_encoded() -> None:
-    assert get_batch_results("a/b", code="é&", status="FAILED").target == (
+    assert operations.get_batch_results("a/b", code="é&", status="FAILED").target == (
         "/v1/data-import/batches/a%2Fb/results/?code=%C3%A9%26&status=FAILED"
     )
 
 
-def obtained(number: int) -> Answer:
+def obtained(number: int) -> conversations.Answer:
     answered = {"token": f"t{number}", "refreshToken": f"r{number}", "payload": {"iat": 1000, "exp": 4600}}
-    return Answer(200, {}, json.dumps({"data": {"obtainServiceToken": answered}}).encode())
+    return conversations.Answer(200, {}, json.dumps({"data": {"obtainServiceToken": answered}}).encode())
 
 
 def test_a_token_is_renewed_with_the_refresh_token_and_with_the_key_if_that_is_refused() -> None:
     refusal = {"errors": [{"message": "", "extensions": {"errorCode": "authentication_failed"}}]}
-    refused = Answer(200, {}, json.dumps(refusal).encode())
-    driver, tokens = Driver(obtained(1), refused, obtained(2)), Tokens("the-key")
+    refused = conversations.Answer(200, {}, json.dumps(refusal).encode())
+    driver, tokens = Driver(obtained(1), refused, obtained(2)), conversations.Tokens("the-key")
     assert tokens.current(None, 0.0) is None
     assert driver.run(tokens.renewal(0.0)) == "t1"
     # It holds for an hour, of which a tenth is left when it is renewed.
@@ -285,4 +274,4 @@ def test_a_token_is_renewed_with_the_refresh_token_and_with_the_key_if_that_is_r
     assert [b"the-key" in request.body for request in driver.sent] == [True, False, True]
     assert driver.tokens == [None] * 3
     with pytest.raises(codes.AuthenticationFailed):
-        Driver(refused).run(Tokens("the-key").renewal(0.0))
+        Driver(refused).run(conversations.Tokens("the-key").renewal(0.0))

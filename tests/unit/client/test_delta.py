@@ -94,14 +94,7 @@ def test_the_first_line_of_an_account_counts_and_the_others_are_reported(folder:
     code, counts = delta(old, new)
     assert (code, counts) == (
         1,
-        {
-            "unchanged": 1,
-            "changed": 1,
-            "new": 1,
-            "repeated": 3,
-            "repeated_in_old": 1,
-            "repeated_in_new": 3,
-        },
+        {"unchanged": 1, "changed": 1, "new": 1, "repeated": 3, "repeated_in_old": 1, "repeated_in_new": 3},
     )
     assert part("repeated") == [account("1", a=2), account("3"), account("2")]
 

@@ -116,9 +116,7 @@ def unreachable() -> "sessionmaker[Session]":
 
 @pytest.mark.parametrize("context", [autocommit, begin])
 def test_a_connection_that_died_is_replaced(
-    one_connection: "sessionmaker[Session]",
-    migrated: Settings,
-    context: _Opens,
+    one_connection: "sessionmaker[Session]", migrated: Settings, context: _Opens
 ) -> None:
     with pytest.raises(OperationalError), context(one_connection) as statements:
         (row,) = statements.execute(_PID, {})
@@ -181,10 +179,7 @@ def test_a_recently_used_connection_that_was_closed_fails_once_and_the_pool_is_r
     with engine.connect() as one, engine.connect() as two:
         assert one.scalar(text("SELECT 1")) == two.scalar(text("SELECT 1"))
     _end_connections(database_url)
-    with (
-        patch.object(db, "TRUSTED_FOR", 60.0),
-        pytest.raises(Exception, match="terminating connection"),
-    ):
+    with patch.object(db, "TRUSTED_FOR", 60.0), pytest.raises(Exception, match="terminating connection"):
         _process_id(engine)
     assert _process_id(engine)
     assert _process_id(engine)

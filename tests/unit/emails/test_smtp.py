@@ -15,14 +15,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 from migration_service.config import SettingsError
-from migration_service.emails import messages
-from migration_service.emails.smtp import (
-    EmailDelayedError,
-    EmailError,
-    EmailRefusedError,
-    SmtpSettings,
-    send,
-)
+from migration_service.emails import messages, smtp
 
 
 class Mailbox:
@@ -107,7 +100,7 @@ LOGIN = "service%40energy:p%40ss%2Fword"
 
 
 def test_the_server_receives_the_message(start_smtp: Callable[..., str], mailbox: Mailbox) -> None:
-    send(welcome(), SmtpSettings.from_url(f"smtp://{start_smtp()}"))
+    smtp.send(welcome(), smtp.SmtpSettings.from_url(f"smtp://{start_smtp()}"))
     [envelope] = mailbox.envelopes
     assert envelope.mail_from == "welcome@energy.example"
     assert envelope.rcpt_tos == ["jan@post.example"]
@@ -118,19 +111,19 @@ def test_the_server_receives_the_message(start_smtp: Callable[..., str], mailbox
 @pytest.mark.parametrize(
     ("where", "answer", "expected"),
     [
-        ("jan@post.example", "550 5.1.1 <jan@post.example> is unknown", EmailRefusedError),
-        ("jan@post.example", "452 4.2.2 mailbox full", EmailDelayedError),
-        ("jan@post.example", "530 5.7.0 log in first", EmailDelayedError),
-        ("DATA", "554 5.7.1 looks like spam", EmailRefusedError),
-        ("DATA", "451 4.3.0 try later", EmailDelayedError),
+        ("jan@post.example", "550 5.1.1 <jan@post.example> is unknown", smtp.EmailRefusedError),
+        ("jan@post.example", "452 4.2.2 mailbox full", smtp.EmailDelayedError),
+        ("jan@post.example", "530 5.7.0 log in first", smtp.EmailDelayedError),
+        ("DATA", "554 5.7.1 looks like spam", smtp.EmailRefusedError),
+        ("DATA", "451 4.3.0 try later", smtp.EmailDelayedError),
     ],
 )
 def test_permanent_refusals_are_distinguished_from_temporary_ones(
-    start_smtp: Callable[..., str], mailbox: Mailbox, where: str, answer: str, expected: type[EmailError]
+    start_smtp: Callable[..., str], mailbox: Mailbox, where: str, answer: str, expected: type[smtp.EmailError]
 ) -> None:
     mailbox.answers[where] = answer
     with pytest.raises(expected, match=answer[:3]) as caught:
-        send(welcome(), SmtpSettings.from_url(f"smtp://{start_smtp()}"))
+        smtp.send(welcome(), smtp.SmtpSettings.from_url(f"smtp://{start_smtp()}"))
     assert "jan@post.example" not in str(caught.value)
 
 
@@ -140,7 +133,7 @@ def test_starttls_and_login(
     address = start_smtp(
         tls_context=server_tls, require_starttls=True, authenticator=mailbox.log_in, auth_required=True
     )
-    send(welcome(), SmtpSettings.from_url(f"smtp://{LOGIN}@{address}?starttls=1"))
+    smtp.send(welcome(), smtp.SmtpSettings.from_url(f"smtp://{LOGIN}@{address}?starttls=1"))
     assert mailbox.logins == ["service@energy"]
 
 
@@ -148,7 +141,7 @@ def test_implicit_tls_and_login(
     start_smtp: Callable[..., str], mailbox: Mailbox, server_tls: ssl.SSLContext, trusted: None
 ) -> None:
     address = start_smtp(ssl_context=server_tls, authenticator=mailbox.log_in, auth_require_tls=False)
-    send(welcome(), SmtpSettings.from_url(f"smtps://{LOGIN}@{address}"))
+    smtp.send(welcome(), smtp.SmtpSettings.from_url(f"smtps://{LOGIN}@{address}"))
     assert mailbox.logins == ["service@energy"]
 
 
@@ -156,8 +149,8 @@ def test_a_wrong_password_delays_the_message_and_is_not_shown(
     start_smtp: Callable[..., str], mailbox: Mailbox, server_tls: ssl.SSLContext, trusted: None
 ) -> None:
     address = start_smtp(tls_context=server_tls, authenticator=mailbox.log_in, auth_required=True)
-    with pytest.raises(EmailDelayedError, match="log in") as caught:
-        send(welcome(), SmtpSettings.from_url(f"smtp://service:hush@{address}?starttls=1"))
+    with pytest.raises(smtp.EmailDelayedError, match="log in") as caught:
+        smtp.send(welcome(), smtp.SmtpSettings.from_url(f"smtp://service:hush@{address}?starttls=1"))
     assert "hush" not in str(caught.value)
     assert mailbox.envelopes == []
 
@@ -165,37 +158,39 @@ def test_a_wrong_password_delays_the_message_and_is_not_shown(
 def test_a_certificate_of_an_unknown_authority_delays_the_message(
     start_smtp: Callable[..., str], mailbox: Mailbox, server_tls: ssl.SSLContext
 ) -> None:
-    with pytest.raises(EmailDelayedError, match="TLS"):
-        send(welcome(), SmtpSettings.from_url(f"smtp://{start_smtp(tls_context=server_tls)}?starttls=1"))
+    with pytest.raises(smtp.EmailDelayedError, match="TLS"):
+        smtp.send(
+            welcome(), smtp.SmtpSettings.from_url(f"smtp://{start_smtp(tls_context=server_tls)}?starttls=1")
+        )
     assert mailbox.envelopes == []
 
 
 def test_nothing_is_sent_if_starttls_is_required_and_not_offered(
     start_smtp: Callable[..., str], mailbox: Mailbox
 ) -> None:
-    with pytest.raises(EmailDelayedError, match="STARTTLS"):
-        send(welcome(), SmtpSettings.from_url(f"smtp://{start_smtp()}?starttls=1"))
+    with pytest.raises(smtp.EmailDelayedError, match="STARTTLS"):
+        smtp.send(welcome(), smtp.SmtpSettings.from_url(f"smtp://{start_smtp()}?starttls=1"))
     assert mailbox.envelopes == []
 
 
 def test_an_unavailable_server_delays_the_message() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with pytest.raises(EmailDelayedError, match="reached"):
-        send(welcome(), SmtpSettings.from_url(f"smtp://127.0.0.1:{port}"))
+    with pytest.raises(smtp.EmailDelayedError, match="reached"):
+        smtp.send(welcome(), smtp.SmtpSettings.from_url(f"smtp://127.0.0.1:{port}"))
 
 
 def test_a_server_that_does_not_answer_delays_the_message() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(EmailDelayedError):
-        send(
+    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(smtp.EmailDelayedError):
+        smtp.send(
             welcome(),
-            SmtpSettings(host="127.0.0.1", port=listener.getsockname()[1], timeout_seconds=0.2),
+            smtp.SmtpSettings(host="127.0.0.1", port=listener.getsockname()[1], timeout_seconds=0.2),
         )
 
 
 @pytest.mark.parametrize("greeting", [b"554 no service here\r\n", b"421 busy\r\n", b"nonsense\r\n", b""])
 def test_a_server_that_accepts_nothing_delays_the_message(greeting: bytes) -> None:
-    with pytest.raises(EmailDelayedError):
+    with pytest.raises(smtp.EmailDelayedError):
         _send_to_script([greeting])
 
 
@@ -206,7 +201,7 @@ def test_an_accepted_message_counts_as_sent_even_if_quit_fails() -> None:
 
 
 def test_a_connection_that_is_lost_before_the_message_is_accepted_delays_it() -> None:
-    with pytest.raises(EmailDelayedError):
+    with pytest.raises(smtp.EmailDelayedError):
         _send_to_script([b"220 hello\r\n", b"250 hello\r\n", b"250 ok\r\n", b"250 ok\r\n", b"354 go\r\n"])
 
 
@@ -216,7 +211,10 @@ def _send_to_script(lines: list[bytes]) -> None:
         thread = threading.Thread(target=_say_lines, args=(listener, lines))
         thread.start()
         try:
-            send(welcome(), SmtpSettings(host="127.0.0.1", port=listener.getsockname()[1], timeout_seconds=5))
+            smtp.send(
+                welcome(),
+                smtp.SmtpSettings(host="127.0.0.1", port=listener.getsockname()[1], timeout_seconds=5),
+            )
         finally:
             thread.join()
 
@@ -236,17 +234,17 @@ def _say_lines(listener: socket.socket, lines: list[bytes]) -> None:
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        ("smtp://mail.example", SmtpSettings(host="mail.example", port=25)),
-        ("smtp://mail.example?starttls=1", SmtpSettings(host="mail.example", port=587, starttls=True)),
-        ("smtps://mail.example", SmtpSettings(host="mail.example", port=465, implicit_tls=True)),
+        ("smtp://mail.example", smtp.SmtpSettings(host="mail.example", port=25)),
+        ("smtp://mail.example?starttls=1", smtp.SmtpSettings(host="mail.example", port=587, starttls=True)),
+        ("smtps://mail.example", smtp.SmtpSettings(host="mail.example", port=465, implicit_tls=True)),
         (
             "smtp://a%40b:c%2Fd@mail.example:2525?starttls=1",
-            SmtpSettings(host="mail.example", port=2525, starttls=True, user="a@b", password="c/d"),
+            smtp.SmtpSettings(host="mail.example", port=2525, starttls=True, user="a@b", password="c/d"),
         ),
     ],
 )
-def test_a_url_determines_the_port_and_the_encryption(url: str, expected: SmtpSettings) -> None:
-    assert SmtpSettings.from_url(url) == expected
+def test_a_url_determines_the_port_and_the_encryption(url: str, expected: smtp.SmtpSettings) -> None:
+    assert smtp.SmtpSettings.from_url(url) == expected
 
 
 @pytest.mark.parametrize(
@@ -266,11 +264,11 @@ def test_a_url_determines_the_port_and_the_encryption(url: str, expected: SmtpSe
 )
 def test_an_invalid_url_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(SettingsError, match="MIGRATION_SERVICE_SMTP_URL") as caught:
-        SmtpSettings.from_url(url)
+        smtp.SmtpSettings.from_url(url)
     assert "hush" not in str(caught.value)
 
 
 def test_neither_user_nor_password_is_in_the_repr() -> None:
-    shown = repr(SmtpSettings.from_url("smtps://robert:hush@mail.example"))
+    shown = repr(smtp.SmtpSettings.from_url("smtps://robert:hush@mail.example"))
     assert "hush" not in shown
     assert "robert" not in shown

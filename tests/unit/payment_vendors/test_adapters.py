@@ -9,11 +9,7 @@ from typing import Any
 import pytest
 import requests
 
-from migration_service.errors import (
-    PaymentInstructionRejectedError,
-    PaymentVendorUnavailableError,
-    PaymentVendorUnreachableError,
-)
+from migration_service import errors
 from migration_service.payment_vendors.connection import CallLimits
 from migration_service.payment_vendors.factory import make_vendor
 from migration_service.payment_vendors.protocol import PaymentInstructionDetails, VendorClient
@@ -41,7 +37,7 @@ def test_a_body_that_is_sent_slowly_exceeds_the_time_limit(
     sandbox_url: str, impatient_limits: CallLimits
 ) -> None:
     vendor = make_vendor("http", sandbox_url, SANDBOX_SECRET, limits=impatient_limits)
-    with pytest.raises(PaymentVendorUnavailableError, match="in time"):
+    with pytest.raises(errors.PaymentVendorUnavailableError, match="in time"):
         vendor.retrieve_instruction(reference="card-drip-1", type="CARD")
 
 
@@ -50,7 +46,7 @@ def test_refused_credentials_are_a_permanent_error(
     sandbox_url: str, limits: CallLimits, secret: str | None
 ) -> None:
     vendor = make_vendor("http", sandbox_url, secret, limits=limits)
-    with pytest.raises(PaymentVendorUnreachableError, match="credentials"):
+    with pytest.raises(errors.PaymentVendorUnreachableError, match="credentials"):
         vendor.retrieve_instruction(reference="card-ok-1", type="CARD")
 
 
@@ -140,9 +136,9 @@ def test_a_sepa_direct_debit_is_retrieved(
 def test_a_payment_method_of_another_type_is_rejected(
     stripe: VendorClient, card: str, sepa_debit: str
 ) -> None:
-    with pytest.raises(PaymentInstructionRejectedError, match="type card"):
+    with pytest.raises(errors.PaymentInstructionRejectedError, match="type card"):
         stripe.retrieve_instruction(reference=card, type="SEPA_DEBIT")
-    with pytest.raises(PaymentInstructionRejectedError, match="type sepa_debit"):
+    with pytest.raises(errors.PaymentInstructionRejectedError, match="type sepa_debit"):
         stripe.retrieve_instruction(reference=sepa_debit, type="CARD")
 
 
@@ -152,7 +148,7 @@ def test_a_payment_method_of_another_type_is_rejected(
 def test_a_reference_that_is_not_a_known_payment_method_is_rejected(
     stripe: VendorClient, reference: str
 ) -> None:
-    with pytest.raises(PaymentInstructionRejectedError):
+    with pytest.raises(errors.PaymentInstructionRejectedError):
         stripe.retrieve_instruction(reference=reference, type="CARD")
 
 
@@ -160,7 +156,7 @@ def test_a_key_that_stripe_refuses_is_a_permanent_error(
     localstripe_url: str, limits: CallLimits, card: str
 ) -> None:
     vendor = make_vendor("stripe", localstripe_url, "not-a-key", limits=limits)
-    with pytest.raises(PaymentVendorUnreachableError, match="credentials"):
+    with pytest.raises(errors.PaymentVendorUnreachableError, match="credentials"):
         vendor.retrieve_instruction(reference=card, type="CARD")
 
 
@@ -218,14 +214,14 @@ def test_details_are_optional(
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"reference": "r-2"}, PaymentVendorUnreachableError),
-        ({"reference": None}, PaymentVendorUnreachableError),
-        ({"status": None}, PaymentVendorUnreachableError),
-        ({"status": "active!"}, PaymentVendorUnreachableError),
-        ({"status": {}}, PaymentVendorUnreachableError),
-        ({"status": "CANCELLED"}, PaymentInstructionRejectedError),
-        ({"type": "SEPA_DEBIT"}, PaymentInstructionRejectedError),
-        ({"type": None}, PaymentInstructionRejectedError),
+        ({"reference": "r-2"}, errors.PaymentVendorUnreachableError),
+        ({"reference": None}, errors.PaymentVendorUnreachableError),
+        ({"status": None}, errors.PaymentVendorUnreachableError),
+        ({"status": "active!"}, errors.PaymentVendorUnreachableError),
+        ({"status": {}}, errors.PaymentVendorUnreachableError),
+        ({"status": "CANCELLED"}, errors.PaymentInstructionRejectedError),
+        ({"type": "SEPA_DEBIT"}, errors.PaymentInstructionRejectedError),
+        ({"type": None}, errors.PaymentInstructionRejectedError),
     ],
 )
 def test_an_answer_that_does_not_confirm_is_an_error(

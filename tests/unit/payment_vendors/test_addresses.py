@@ -12,12 +12,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from migration_service import errors
 from migration_service.config import SettingsError, read_secret
-from migration_service.errors import (
-    PaymentInstructionRejectedError,
-    PaymentVendorUnreachableError,
-    ServiceError,
-)
 from migration_service.payment_vendors.addresses import check_vendor_url
 from migration_service.payment_vendors.breaker import CircuitBreaker
 from migration_service.payment_vendors.connection import CallLimits
@@ -54,7 +50,7 @@ def test_a_reference_is_one_segment_of_the_path(
 ) -> None:
     vendor, heads, host = recorder
     heads.clear()
-    with pytest.raises((PaymentInstructionRejectedError, PaymentVendorUnreachableError)):
+    with pytest.raises((errors.PaymentInstructionRejectedError, errors.PaymentVendorUnreachableError)):
         vendor.retrieve_instruction(reference=reference, type=instruction_type)
     for head in heads:
         request_line, *headers = head.split(b"\r\n")
@@ -77,7 +73,7 @@ def test_an_invalid_reference_is_refused_without_a_call(
     recorder: tuple[VendorClient, list[bytes], bytes], reference: str
 ) -> None:
     vendor, heads, _ = recorder
-    with pytest.raises(PaymentInstructionRejectedError) as caught:
+    with pytest.raises(errors.PaymentInstructionRejectedError) as caught:
         vendor.retrieve_instruction(reference=reference, type="CARD")
     assert caught.value.errors[0].attr == "reference"
     assert heads == []
@@ -146,7 +142,7 @@ def test_calls_for_an_organisation_in_one_process_share_a_vendor_and_so_its_circ
 def test_a_vendor_that_is_not_set_up_correctly_is_unreachable(
     kind: str, url: str, secret_env: str | None
 ) -> None:
-    with pytest.raises(PaymentVendorUnreachableError, match="operator"):
+    with pytest.raises(errors.PaymentVendorUnreachableError, match="operator"):
         get_vendor("wrong", kind, url, secret_env, 1)
 
 
@@ -177,7 +173,7 @@ def test_the_secret_is_sent_and_is_in_no_log_error_or_repr(
 
     server = start_server(echo)
     vendor = make_vendor(kind, server.url, SECRET, limits=limits)
-    with caplog.at_level(logging.DEBUG), pytest.raises(ServiceError) as caught:
+    with caplog.at_level(logging.DEBUG), pytest.raises(errors.ServiceError) as caught:
         vendor.retrieve_instruction(reference="pm_1", type="CARD")
     assert f"Authorization: Bearer {SECRET}".encode() in server.heads[0]
     seen = [caplog.text, repr(vendor), caught.value.detail, *traceback.format_exception(caught.value)]

@@ -154,10 +154,7 @@ def test_a_refused_connection_is_a_temporary_error(limits: CallLimits) -> None:
 
 @pytest.mark.parametrize(
     ("number", "expected"),
-    [
-        (socket.EAI_NONAME, PaymentVendorUnreachableError),
-        (socket.EAI_AGAIN, PaymentVendorUnavailableError),
-    ],
+    [(socket.EAI_NONAME, PaymentVendorUnreachableError), (socket.EAI_AGAIN, PaymentVendorUnavailableError)],
 )
 def test_an_unknown_host_name_is_a_permanent_error_and_a_silent_name_server_a_temporary_one(
     monkeypatch: pytest.MonkeyPatch, limits: CallLimits, number: int, expected: type[ServiceError]

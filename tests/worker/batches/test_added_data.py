@@ -20,12 +20,7 @@ from migration_service.models import (
     Transaction,
 )
 from migration_service.services.batches.intake import upload as batch_upload
-from migration_service.services.batches.work.added_data.deferral import (
-    Woken,
-    find_coming,
-    find_deferred,
-    wake_lines,
-)
+from migration_service.services.batches.work.added_data import deferral
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.states import LineStatus
 from migration_service.tasks.resources import WorkerResources
@@ -204,7 +199,7 @@ def _supplier_id(batches: BatchClient) -> int:
 
 def _coming(batches: BatchClient, *numbers: str) -> set[str]:
     with batches.supplier.Session() as session:
-        return find_coming(session, _supplier_id(batches), numbers)
+        return deferral.find_coming(session, _supplier_id(batches), numbers)
 
 
 def _sent(batches: BatchClient, number: str) -> dict[str, Any]:
@@ -239,9 +234,9 @@ def _chunk(session: Session, batch_id: UUID) -> BatchChunk:
     return session.scalars(select(BatchChunk).where(BatchChunk.batch_id == batch_id)).one()
 
 
-def _wake(batches: BatchClient, batch_id: UUID, seconds: float = _A_WEEK) -> Woken:
+def _wake(batches: BatchClient, batch_id: UUID, seconds: float = _A_WEEK) -> deferral.Woken:
     with batches.supplier.Session.begin() as session:
-        return wake_lines(session, _supplier_id(batches), _chunk(session, batch_id), seconds)
+        return deferral.wake_lines(session, _supplier_id(batches), _chunk(session, batch_id), seconds)
 
 
 def _lines(batches: BatchClient, batch_id: UUID) -> dict[str, tuple[str, bool]]:
@@ -303,9 +298,9 @@ def test_lines_are_pending_again_once_their_account_is_no_longer_to_come(batches
     for number in ("A", "B"):
         _begin(batches, number)
     batch_id, other = _defer(batches, "A", "B"), _defer(batches, "A")
-    assert _wake(batches, batch_id) == Woken(0, is_late=False)
+    assert _wake(batches, batch_id) == deferral.Woken(0, is_late=False)
     _end(batches, "A")
-    assert _wake(batches, batch_id) == Woken(1, is_late=False)
+    assert _wake(batches, batch_id) == deferral.Woken(1, is_late=False)
     assert _lines(batches, batch_id) == {"A": ("PENDING", False), "B": ("DEFERRED", True)}
     assert _lines(batches, other) == {"A": ("DEFERRED", True)}
 
@@ -322,8 +317,8 @@ def test_all_lines_of_the_chunk_are_pending_again_once_the_time_is_up(batches: B
         )
         # As if it belonged to another chunk.
         session.execute(update(BatchLine).where(BatchLine.line_number == 2).values(chunk_line=2))
-    assert _wake(batches, batch_id, 90) == Woken(0, is_late=False)
-    assert _wake(batches, batch_id, 60) == Woken(1, is_late=True)
+    assert _wake(batches, batch_id, 90) == deferral.Woken(0, is_late=False)
+    assert _wake(batches, batch_id, 60) == deferral.Woken(1, is_late=True)
     assert _lines(batches, batch_id) == {"A": ("PENDING", False), "B": ("DEFERRED", True)}
 
 
@@ -336,5 +331,5 @@ def test_accounts_with_deferred_lines_are_those_of_the_chunk(batches: BatchClien
         session.execute(update(BatchLine).where(of_b).values(chunk_line=2))
         session.execute(update(BatchLine).where(of_c).values(status=LineStatus.ADDED))
         chunk = _chunk(session, batch_id)
-        assert find_deferred(session, chunk, ["A", "B", "C", "D"]) == {"A"}
-        assert find_deferred(session, chunk, ["B", "C", "D"]) == set()
+        assert deferral.find_deferred(session, chunk, ["A", "B", "C", "D"]) == {"A"}
+        assert deferral.find_deferred(session, chunk, ["B", "C", "D"]) == set()

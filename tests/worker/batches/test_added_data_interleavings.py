@@ -73,10 +73,7 @@ def test_a_line_that_is_worked_on_while_a_request_creates_its_account(batches: B
         def create(session: Session) -> None:
             assert run_attempt(OpenTransaction.of(session), attempt_id)
 
-        run = yield {
-            "line": [("work", noted.work), COMMIT],
-            "request": [("create", create), COMMIT],
-        }
+        run = yield {"line": [("work", noted.work), COMMIT], "request": [("create", create), COMMIT]}
         noted.check(run)
 
     assert explore(batches.supplier.Session, script) == 4
@@ -94,10 +91,7 @@ def test_a_line_that_is_worked_on_while_an_import_batch_creates_its_account(batc
         def create(session: Session) -> None:
             assert work_on_chunk(session, imported, [claim]) == 0
 
-        run = yield {
-            "line": [("work", noted.work), COMMIT],
-            "import": [("create", create), COMMIT],
-        }
+        run = yield {"line": [("work", noted.work), COMMIT], "import": [("create", create), COMMIT]}
         noted.check(run)
 
     assert explore(batches.supplier.Session, script) == 4
@@ -113,10 +107,7 @@ def test_two_batches_with_the_same_note_for_an_account_add_it_once(batches: Batc
             for note in session.scalars(select(Note)):
                 session.delete(note)
         one, other = Noted(batches, number), Noted(batches, number)
-        yield {
-            "one": [("work", one.work), COMMIT],
-            "other": [("work", other.work), COMMIT],
-        }
+        yield {"one": [("work", one.work), COMMIT], "other": [("work", other.work), COMMIT]}
         assert one.notes() == 1
         assert {one.status(), other.status()} == {LineStatus.ADDED, LineStatus.ALREADY_ADDED}
 
@@ -133,10 +124,7 @@ def test_a_line_that_is_worked_on_while_its_account_is_erased(batches: BatchClie
             supplier = batches.supplier.known()
             erase_account(session, supplier, noted.number, reason="test")
 
-        yield {
-            "line": [("work", noted.work), COMMIT],
-            "erasure": [("erase", erase), COMMIT],
-        }
+        yield {"line": [("work", noted.work), COMMIT], "erasure": [("erase", erase), COMMIT]}
         assert noted.notes() == 0, "what was added before is erased, and nothing is added after it"
 
     explore(batches.supplier.Session, script)

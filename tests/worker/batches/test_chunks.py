@@ -15,13 +15,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.base import new_id
 from migration_service.models import BatchChunk
-from migration_service.services.batches.work import execution
-from migration_service.services.batches.work.chunks import (
-    ChunkKey,
-    claim_chunk,
-    read_chunk,
-    work_on_chunk,
-)
+from migration_service.services.batches.work import chunks, execution
 from migration_service.states import ChunkState, SupplierStatus
 from migration_service.tasks.batches import run_chunk
 from migration_service.tasks.resources import WorkerResources
@@ -31,14 +25,14 @@ from support.batch_client import BatchClient, counts
 from support.supplier_client import SupplierClient
 
 
-def _claim(batches: BatchClient, key: ChunkKey, lines: int) -> list[UUID]:
+def _claim(batches: BatchClient, key: chunks.ChunkKey, lines: int) -> list[UUID]:
     attempts = [new_id() for _ in range(lines)]
     with batches.resources.Session.begin() as session:
-        assert claim_chunk(session, key, attempts)
+        assert chunks.claim_chunk(session, key, attempts)
     return attempts
 
 
-def _chunk(batches: BatchClient, key: ChunkKey) -> BatchChunk:
+def _chunk(batches: BatchClient, key: chunks.ChunkKey) -> BatchChunk:
     with batches.resources.Session() as session:
         return session.get_one(BatchChunk, (key.batch_id, key.first_line))
 
@@ -56,7 +50,7 @@ def test_a_claim_on_a_batch_that_does_not_run_is_released_with_its_try(
     else:
         batches.supplier.set_status(SupplierStatus.PAUSED)
     with batches.resources.Session.begin() as session:
-        assert work_on_chunk(session, key, attempts) is None
+        assert chunks.work_on_chunk(session, key, attempts) is None
     chunk = _chunk(batches, key)
     assert (chunk.state, chunk.attempts, chunk.tries) == (ChunkState.PENDING, None, 0)
     assert counts(batches.get(batch_id)) == {"PENDING": 2}
@@ -72,13 +66,13 @@ def test_a_piece_that_takes_too_long_is_worked_on_again_in_smaller_ones(
     (key,) = batches.dispatch()
     pieces: list[int] = []
 
-    def interrupted(_session: object, _key: ChunkKey, attempts: list[UUID], **_options: float) -> int:
+    def interrupted(_session: object, _key: chunks.ChunkKey, attempts: list[UUID], **_options: float) -> int:
         pieces.append(len(attempts))
         raise SoftTimeLimitExceeded
 
-    def watched(session: object, key: ChunkKey, attempts: list[UUID], **options: float) -> int | None:
+    def watched(session: object, key: chunks.ChunkKey, attempts: list[UUID], **options: float) -> int | None:
         pieces.append(len(attempts))
-        return work_on_chunk(session, key, attempts, **options)  # type: ignore[arg-type]
+        return chunks.work_on_chunk(session, key, attempts, **options)  # type: ignore[arg-type]
 
     with patch.object(execution, "work_on_chunk", interrupted):
         assert "no time left" in run_chunk(str(key.batch_id), key.first_line)
@@ -222,16 +216,16 @@ def test_a_worker_finishes_what_it_has_and_none_begins_anything(batches: BatchCl
     attempts = {key: [new_id() for _ in range(100)] for key in (one, other)}
     for key in (one, other):  # both have begun before the first error
         with sessions.begin() as session:
-            assert read_chunk(session, key) is not None
+            assert chunks.read_chunk(session, key) is not None
         with sessions.begin() as session:
-            assert claim_chunk(session, key, attempts[key])
+            assert chunks.claim_chunk(session, key, attempts[key])
     with sessions.begin() as session:
-        assert work_on_chunk(session, one, attempts[one]) == 0
+        assert chunks.work_on_chunk(session, one, attempts[one]) == 0
     assert batches.get(batch_id)["state"] == "RUNNING"
     with sessions.begin() as session:
-        assert work_on_chunk(session, other, attempts[other]) == 0
+        assert chunks.work_on_chunk(session, other, attempts[other]) == 0
     with sessions.begin() as session:
-        assert read_chunk(session, third) is None
+        assert chunks.read_chunk(session, third) is None
     report = batches.get(batch_id)
     assert (_state(report), counts(report)) == (("PAUSED", REASON), {"FAILED": 200, "PENDING": 300})
     (entry,) = audited(sessions, subject=batch_id)

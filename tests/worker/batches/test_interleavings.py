@@ -26,13 +26,7 @@ from migration_service.services.batches.intake.upload import start_batch
 from migration_service.services.batches.results.counts import count_lines
 from migration_service.services.batches.retry import retry_failed
 from migration_service.services.batches.states import complete_batches
-from migration_service.services.batches.work.chunks import (
-    ChunkKey,
-    claim_chunk,
-    read_chunk,
-    release_chunk,
-    work_on_chunk,
-)
+from migration_service.services.batches.work import chunks
 from migration_service.services.batches.work.feed import recover_chunks
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts
@@ -73,8 +67,8 @@ class Started:
         return started
 
     @property
-    def key(self) -> ChunkKey:
-        return ChunkKey(self.batch_id, 1)
+    def key(self) -> chunks.ChunkKey:
+        return chunks.ChunkKey(self.batch_id, 1)
 
     def change(self, **values: Any) -> None:
         with self.batches.resources.Session.begin() as session:
@@ -88,7 +82,7 @@ class Started:
 
         def claim(session: Session) -> bool:
             self.claims[worker] = new_id()
-            claimed = claim_chunk(session, self.key, [self.claims[worker]])
+            claimed = chunks.claim_chunk(session, self.key, [self.claims[worker]])
             if claimed:
                 self.set(session, dispatched_at=func.now() - text("interval '1 minute'"))
             session.commit()
@@ -97,7 +91,7 @@ class Started:
         return ("claim and commit", claim)
 
     def work(self, worker: str) -> Step:
-        return ("work", lambda session: work_on_chunk(session, self.key, [self.claims[worker]]))
+        return ("work", lambda session: chunks.work_on_chunk(session, self.key, [self.claims[worker]]))
 
     def change_batch(self, name: str, action: Any) -> list[Step]:
         """Apply `action`, return whether that was possible, and commit."""
@@ -184,7 +178,7 @@ def test_a_chunk_that_another_worker_locks_for_a_moment_is_processed_all_the_sam
 def test_a_chunk_is_released_without_slots_or_processed_with_them(batches: BatchClient) -> None:
     def script() -> Script:
         started = Started.start(batches)
-        release: Step = ("release", lambda session: release_chunk(session, started.key))
+        release: Step = ("release", lambda session: chunks.release_chunk(session, started.key))
         run = yield {"one": started.work_as("one"), "other": [release, COMMIT]}
         worked = run.results["one.work"] == 0
         assert started.created() == worked
@@ -320,7 +314,7 @@ def test_a_threshold_that_is_taken_away_or_reached_while_somebody_cancels(batche
             set_threshold(session, batch, ErrorThreshold(stop_after_errors="1"))
         started.change(worked_at=func.now(), done=1, failures={"required": 1})
         run = yield {
-            "worker": [("read", lambda session: read_chunk(session, started.key)), COMMIT],
+            "worker": [("read", lambda session: chunks.read_chunk(session, started.key)), COMMIT],
             "person": started.change_batch("cancel", cancel_batch),
             "other": started.change_batch("take away", take_away),
         }

@@ -143,10 +143,7 @@ def _change_balance(amount: str, *ledgers: dict[str, Any], **members: Any) -> di
             id="settled since",
         ),
         pytest.param(
-            _added_transaction(),
-            {"ledgers": [GAS]},
-            "added_data_does_not_fit",
-            id="no such ledger",
+            _added_transaction(), {"ledgers": [GAS]}, "added_data_does_not_fit", id="no such ledger"
         ),
         pytest.param(
             _added_transaction(),
@@ -194,11 +191,7 @@ def test_customers_are_written_to_once(replaced: Replaced) -> None:
     een, twee = replaced.payload["customers"]
     people = [{"family_name": "drie", "email": "drie@example.org"}, twee, een]
     assert replaced.send(customers=people)["status"] == "REPLACED"
-    assert told() == {
-        "een@example.org": "SENT",
-        "twee@example.org": "HELD",
-        "drie@example.org": "HELD",
-    }
+    assert told() == {"een@example.org": "SENT", "twee@example.org": "HELD", "drie@example.org": "HELD"}
     # Whoever was written to under an address that was wrong is not written to again.
     assert replaced.send(customers=[people[0], twee, een | {"email": "anders@example.org"}])
     assert told()["anders@example.org"] == "SENT"

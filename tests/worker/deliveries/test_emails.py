@@ -367,9 +367,7 @@ def test_organisations_take_turns_and_the_oldest_message_comes_first(outbox: Out
     assert outbox.claim() == {second}
 
 
-def test_the_sweep_announces_what_is_due_once_and_alerts_do_not_wait_behind_customers(
-    outbox: Outbox,
-) -> None:
+def test_the_sweep_announces_what_is_due_once_and_alerts_do_not_wait_behind_customers(outbox: Outbox) -> None:
     outbox.create(*(_somebody() for _ in range(4)))
     values = {"event": new_id().hex, "recipient": "lead@migration.example", "subject": "s", "body": "b"}
     with outbox.supplier.Session.begin() as session:

@@ -15,13 +15,7 @@ from migration_service.models import AuditEntry, WebhookAttempt
 from migration_service.schemas.events import EventType
 from migration_service.services.deliveries.claims import LEASE_SECONDS, QUICK, SLOW, Claim, Lanes
 from migration_service.services.events.recording import record
-from migration_service.services.webhooks.deliveries import (
-    get_delivery,
-    redeliver,
-    redeliver_since,
-    remove_old_deliveries,
-    send_test,
-)
+from migration_service.services.webhooks import deliveries
 from migration_service.services.webhooks.endpoints import get_endpoint, remove_endpoint, rotate_secret
 from migration_service.services.webhooks.outbox import ATTEMPTS, PAUSES, Webhooks
 from migration_service.services.webhooks.secrets import Seal
@@ -134,19 +128,19 @@ def test_after_the_last_attempt_a_delivery_has_failed_and_can_be_asked_for_again
     receiver.requests.clear()
     with hooks.sessions.begin() as session:
         endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
-        first = get_delivery(session, endpoint, hooks.deliveries()[0].id)
+        first = deliveries.get_delivery(session, endpoint, hooks.deliveries()[0].id)
         since = endpoint.created_at - timedelta(seconds=1)
-        redeliver(session, endpoint, first)
+        deliveries.redeliver(session, endpoint, first)
         # The first is about to be sent anyway.
-        assert redeliver_since(session, endpoint, since, only_failed=True) == 1
-        assert redeliver_since(session, endpoint, since, only_failed=True) == 0
+        assert deliveries.redeliver_since(session, endpoint, since, only_failed=True) == 1
+        assert deliveries.redeliver_since(session, endpoint, since, only_failed=True) == 0
     hooks.send()
     assert hooks.states() == ["FAILED", "FAILED", "DELIVERED", "DELIVERED"]
     assert len({event["id"] for event in receiver.verified(secret)}) == 2
     with hooks.sessions.begin() as session:
         endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
-        assert redeliver_since(session, endpoint, since, only_failed=True) == 0
-        assert redeliver_since(session, endpoint, since, only_failed=False) == 2
+        assert deliveries.redeliver_since(session, endpoint, since, only_failed=True) == 0
+        assert deliveries.redeliver_since(session, endpoint, since, only_failed=False) == 2
 
 
 def test_status_410_switches_off_and_tells_but_replays_are_sent(hooks: Hooks, receiver: Receiver) -> None:
@@ -167,11 +161,11 @@ def test_status_410_switches_off_and_tells_but_replays_are_sent(hooks: Hooks, re
     assert receiver.requests == []
     with hooks.sessions.begin() as session:
         endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
-        send_test(session, endpoint)
+        deliveries.send_test(session, endpoint)
         newer = rotate_secret(session, endpoint, hooks.seal, overlap_hours=0)
         since = endpoint.created_at - timedelta(seconds=1)
         # Those that happened while it was off, and one of the first two; the other is pending.
-        sent = redeliver_since(session, endpoint, since, only_failed=False)
+        sent = deliveries.redeliver_since(session, endpoint, since, only_failed=False)
     hooks.send()
     events = receiver.verified(newer)
     assert len(events) == sent + 1
@@ -203,7 +197,7 @@ def test_failed_replays_do_not_count(hooks: Hooks, receiver: Receiver) -> None:
     endpoint_id, _ = hooks.add(receiver.url)
     receiver.answer(500)
     with hooks.sessions.begin() as session:
-        send_test(session, get_endpoint(session, endpoint_id, organisation_id=None))
+        deliveries.send_test(session, get_endpoint(session, endpoint_id, organisation_id=None))
     hooks.send(until=lambda: receiver.requests)
     hooks.send()
     assert hooks.get(endpoint_id).failing_since is None
@@ -235,11 +229,11 @@ def test_two_who_ask_at_the_same_time_have_each_event_sent_once(hooks: Hooks, re
     def ask() -> int:
         with hooks.sessions.begin() as session:
             endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
-            return redeliver_since(session, endpoint, endpoint.created_at, only_failed=False)
+            return deliveries.redeliver_since(session, endpoint, endpoint.created_at, only_failed=False)
 
     with ThreadPoolExecutor() as threads, hooks.sessions.begin() as session:
         endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
-        assert redeliver_since(session, endpoint, endpoint.created_at, only_failed=False) == 3
+        assert deliveries.redeliver_since(session, endpoint, endpoint.created_at, only_failed=False) == 3
         second = threads.submit(ask)
         wait_until(lambda: hooks.run(_LOCKED), "the second waits for the first")
         session.commit()
@@ -255,11 +249,15 @@ def test_old_deliveries_are_removed_also_those_that_nobody_will_send(
         remove_endpoint(session, get_endpoint(session, endpoint_id, organisation_id=None))
     hooks.run("UPDATE webhook_delivery SET created_at = now() - interval '31 days' WHERE id % 3 <> 0")
     with hooks.sessions.begin() as session:
-        assert remove_old_deliveries(session, limit=2) + remove_old_deliveries(session, limit=2) == 2
+        assert (
+            deliveries.remove_old_deliveries(session, limit=2)
+            + deliveries.remove_old_deliveries(session, limit=2)
+            == 2
+        )
     assert hooks.states() == ["PENDING"]
     hooks.run("UPDATE webhook_endpoint SET removed_at = now() - interval '25 hours'")
     with hooks.sessions.begin() as session:
-        assert [remove_old_deliveries(session, limit=2) for _ in range(2)] == [1, 0]
+        assert [deliveries.remove_old_deliveries(session, limit=2) for _ in range(2)] == [1, 0]
     assert hooks.run("SELECT FROM webhook_endpoint") == []
 
 

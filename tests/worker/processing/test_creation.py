@@ -12,10 +12,7 @@ from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service.models import Account
 from migration_service.models.part import Part, parts_of, path_of, payload_columns
 from migration_service.services.accounts.reading import find_account, read_account
-from migration_service.services.processing.creation import (
-    is_service_account_number,
-    new_service_account_number,
-)
+from migration_service.services.processing import creation
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
@@ -87,9 +84,9 @@ def test_every_value_of_generated_payloads_is_in_the_tables(
 
 
 def test_a_new_number_has_the_form_that_is_recognised() -> None:
-    assert all(is_service_account_number(new_service_account_number()) for _ in range(100))
+    assert all(creation.is_service_account_number(creation.new_service_account_number()) for _ in range(100))
     for number in ("A-1234567", "A-123456789", "B-12345678", "A-1234567a", "A-12345678 ", "ask the database"):
-        assert not is_service_account_number(number)
+        assert not creation.is_service_account_number(number)
 
 
 def _create_with(supplier: SupplierClient, resources: WorkerResources, ledgers: list[Any]) -> list[Any]:

@@ -13,15 +13,8 @@ import pytest
 from sqlalchemy import select
 
 from migration_payloads.files.totals import add_up
+from migration_service import models
 from migration_service.db.base import Base
-from migration_service.models import (
-    Account,
-    AccountImportProcess,
-    ApiKey,
-    Attempt,
-    Batch,
-    OperationsTeam,
-)
 from migration_service.services.access.api_keys import find_prefix, issue_api_key
 from migration_service.services.batches.intake.upload import validated_under
 from migration_service.services.processing.execution import perform_attempt
@@ -57,8 +50,8 @@ def choice(supplier: SupplierClient) -> Choice:
     key = keys[0]
     supplier.api_key = key
     with supplier.Session() as session:
-        team_id = session.scalar(select(OperationsTeam.id).where(OperationsTeam.name == team))
-        key_id = session.scalar(select(ApiKey.id).where(ApiKey.prefix == find_prefix(key)))
+        team_id = session.scalar(select(models.OperationsTeam.id).where(models.OperationsTeam.name == team))
+        key_id = session.scalar(select(models.ApiKey.id).where(models.ApiKey.prefix == find_prefix(key)))
     assert team_id
     assert key_id
     return Choice(team, team_id, key_id, supplier.obtain_token())
@@ -74,12 +67,14 @@ def taken(row: dict[str, Any], *names: str) -> tuple[Any, ...]:
 
 def _rows(supplier: SupplierClient, number: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     with supplier.Session() as session:
-        process = session.scalars(select(AccountImportProcess).where(supplier.process_of(number))).one()
+        process = session.scalars(
+            select(models.AccountImportProcess).where(supplier.process_of(number))
+        ).one()
         attempt = session.scalars(
-            select(Attempt).where(Attempt.account_import_process_id == process.id)
+            select(models.Attempt).where(models.Attempt.account_import_process_id == process.id)
         ).one()
         account = session.scalars(
-            select(Account).where(Account.account_import_process_id == process.id)
+            select(models.Account).where(models.Account.account_import_process_id == process.id)
         ).one()
         return columns(process), columns(attempt), columns(account)
 
@@ -132,7 +127,7 @@ def test_a_single_request_records_its_team_key_and_request(
     if not dry_run:
         _check_account(supplier, payload, choice)
     with supplier.Session() as session:
-        attempt = columns(session.get_one(Attempt, attempt_id))
+        attempt = columns(session.get_one(models.Attempt, attempt_id))
     created_at, finished_at = taken(attempt, "created_at", "finished_at")
     assert created_at < finished_at
     taken(attempt, "account_import_process_id", *([] if dry_run else ["service_account_number"]))
@@ -196,7 +191,7 @@ def test_a_batch_records_the_team_and_the_key_that_started_it(batches: BatchClie
 
 def _check_batch(supplier: SupplierClient, batch_id: UUID, choice: Choice, file: bytes) -> None:
     with supplier.Session() as session:
-        batch = columns(session.get_one(Batch, batch_id))
+        batch = columns(session.get_one(models.Batch, batch_id))
     assert batch["created_at"] <= batch["runs_since"] < batch["started_at"] < batch["finished_at"]
     expected = {
         "organisation_id": supplier.organisation_id(),

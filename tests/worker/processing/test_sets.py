@@ -13,29 +13,15 @@ import pytest
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service import models
 from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.db.base import new_id
 from migration_service.db.sql import OpenTransaction
-from migration_service.models import (
-    Account,
-    AccountImportProcess,
-    Attempt,
-    Customer,
-    CustomerEmail,
-    ImportSupplier,
-)
-from migration_service.services.processing import attempts, execution
+from migration_service.services.processing import attempts, execution, signals
 from migration_service.services.processing.attempts import MAX_TRIES, create_set, set_apart, take_set
 from migration_service.services.processing.execution import perform_attempt, perform_set
-from migration_service.services.processing.signals import (
-    ASK_DATABASE,
-    NOTIFICATION_KEY,
-    announce,
-    find_new,
-    take_announcement,
-)
 from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.states import EmailMoment, ImportState, Outcome
 from migration_service.tasks import accounts as tasks
@@ -62,28 +48,28 @@ class Waiting:
     def created(self) -> dict[str, str]:
         """The service account numbers of their accounts, by external account number."""
         with self.supplier.Session() as session:
-            columns = Account.external_account_number, Account.service_account_number
-            of_supplier = ImportSupplier.code == self.supplier.code
+            columns = models.Account.external_account_number, models.Account.service_account_number
+            of_supplier = models.ImportSupplier.code == self.supplier.code
             rows = session.execute(
                 select(*columns)
-                .join(ImportSupplier, ImportSupplier.id == Account.import_supplier_id)
+                .join(models.ImportSupplier, models.ImportSupplier.id == models.Account.import_supplier_id)
                 .where(of_supplier)
             )
             return {row.external_account_number: row.service_account_number for row in rows}
 
     def outcomes(self) -> list[str | None]:
         with self.supplier.Session() as session:
-            return [session.get_one(Attempt, id_).outcome for id_ in self.ids]
+            return [session.get_one(models.Attempt, id_).outcome for id_ in self.ids]
 
     def change(self, place: int, **values: Any) -> None:
         with self.supplier.Session.begin() as session:
             session.execute(
-                update(AccountImportProcess)
-                .where(AccountImportProcess.attempt_id == self.ids[place])
+                update(models.AccountImportProcess)
+                .where(models.AccountImportProcess.attempt_id == self.ids[place])
                 .values(**values)
             )
 
-    def _processes(self) -> list[AccountImportProcess]:
+    def _processes(self) -> list[models.AccountImportProcess]:
         return [self.supplier.process_row(number) for number in self.numbers]
 
 
@@ -143,7 +129,7 @@ def test_all_that_wait_are_created_together(
     created = waiting.created()
     assert sorted(created) == sorted(waiting.numbers)
     for number, attempt_id in zip(waiting.numbers, waiting.ids, strict=True):
-        told = worker_resources.redis.lpop(NOTIFICATION_KEY.format(attempt_id))
+        told = worker_resources.redis.lpop(signals.NOTIFICATION_KEY.format(attempt_id))
         assert told == created[number].encode()
         assert worker_resources.redis.zscore("migration:slots", str(attempt_id)) is None
     assert tasks.create_set.run() == "nothing to do"
@@ -194,7 +180,12 @@ def test_a_set_has_accounts_of_several_suppliers_and_messages_for_the_customers_
         assert client.process(account["external_account_number"]).status_code == 202
     assert create_all(worker_resources) == (2, 0)
     with supplier.Session() as session:
-        owner = select(ImportSupplier.code).join(Account).join(Customer).join(CustomerEmail)
+        owner = (
+            select(models.ImportSupplier.code)
+            .join(models.Account)
+            .join(models.Customer)
+            .join(models.CustomerEmail)
+        )
         assert session.scalars(owner).all() == [sending.code]
 
 
@@ -203,11 +194,11 @@ def test_what_a_set_took_before_it_ended_in_vain_runs_alone(
 ) -> None:
     waiting = wait_for_workers(supplier, 2)
     redis = worker_resources.redis
-    assert find_new(redis, waiting.ids[:1]) == {waiting.ids[0]}  # by a set whose worker died
+    assert signals.find_new(redis, waiting.ids[:1]) == {waiting.ids[0]}  # by a set whose worker died
     assert create_all(worker_resources) == (1, 1)
     assert waiting.states() == [ImportState.IN_PROGRESS, ImportState.IMPORTED]
     assert tasks.create_set.run() == "1 account: 1 alone: SUCCEEDED"
-    assert find_new(redis, waiting.ids[:1]) == {waiting.ids[0]}  # the key of the created one has gone
+    assert signals.find_new(redis, waiting.ids[:1]) == {waiting.ids[0]}  # the key of the created one has gone
 
 
 def test_all_that_begin_are_announced_by_one_message_until_a_worker_takes_it(
@@ -220,9 +211,9 @@ def test_all_that_begin_are_announced_by_one_message_until_a_worker_takes_it(
         supplier.stage(account)
         supplier.process(account["external_account_number"])
     assert messages(worker_resources, "accounts.create_set") == 1
-    take_announcement(worker_resources.redis)
-    announce(worker_resources.redis, calls := Calls())
-    announce(worker_resources.redis, calls)
+    signals.take_announcement(worker_resources.redis)
+    signals.announce(worker_resources.redis, calls := Calls())
+    signals.announce(worker_resources.redis, calls)
     assert calls.count == 1
 
 
@@ -239,7 +230,7 @@ def test_an_account_that_the_database_refuses_fails_alone(
     """One bad account among 31 good ones: they are created, and only it fails."""
     waiting = wait_for_workers(supplier, 32)
     waiting.change(
-        7, payload=AccountImportProcess.payload.concat({"customers": [{"date_of_birth": "never"}]})
+        7, payload=models.AccountImportProcess.payload.concat({"customers": [{"date_of_birth": "never"}]})
     )
     assert create_all(worker_resources) == (0, 32)
     assert waiting.created() == {}
@@ -262,8 +253,8 @@ def test_an_account_that_ends_the_connection_fails_after_five_tries_and_the_othe
     assert waiting.outcomes() == [Outcome.SUCCEEDED, Outcome.FAILED, Outcome.SUCCEEDED]
     assert sorted(waiting.created()) == sorted([waiting.numbers[0], waiting.numbers[2]])
     assert waiting.states()[1] == ImportState.PENDING
-    told = worker_resources.redis.lpop(NOTIFICATION_KEY.format(waiting.ids[1]))
-    assert told == ASK_DATABASE.encode(), "its request reads the reason"
+    told = worker_resources.redis.lpop(signals.NOTIFICATION_KEY.format(waiting.ids[1]))
+    assert told == signals.ASK_DATABASE.encode(), "its request reads the reason"
     assert worker_resources.redis.zscore("migration:slots", str(waiting.ids[1])) is None
 
 
@@ -306,8 +297,8 @@ def test_a_message_that_comes_back_counts_as_a_try_and_after_the_last_one_the_at
     waiting.change(0, tries=tries)
     redelivered()
     assert waiting.outcomes() == [outcome]
-    told = worker_resources.redis.lpop(NOTIFICATION_KEY.format(waiting.ids[0]))
-    assert (told == ASK_DATABASE.encode()) == (outcome == Outcome.FAILED)
+    told = worker_resources.redis.lpop(signals.NOTIFICATION_KEY.format(waiting.ids[0]))
+    assert (told == signals.ASK_DATABASE.encode()) == (outcome == Outcome.FAILED)
 
 
 def test_others_that_wait_are_not_set_apart(supplier: SupplierClient) -> None:
@@ -360,9 +351,9 @@ def test_a_set_whose_worker_was_lost_is_dispatched_again_one_by_one(
 
 def test_without_redis_an_announcement_is_published_and_every_attempt_is_new() -> None:
     no_redis = make_redis("redis://127.0.0.1:1/0")  # nothing listens there
-    announce(no_redis, calls := Calls())
-    take_announcement(no_redis)
+    signals.announce(no_redis, calls := Calls())
+    signals.take_announcement(no_redis)
     attempt_ids = [new_id(), new_id()]
-    assert find_new(no_redis, attempt_ids) == set(attempt_ids)
+    assert signals.find_new(no_redis, attempt_ids) == set(attempt_ids)
     no_redis.close()
     assert calls.count == 1

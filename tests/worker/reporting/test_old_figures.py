@@ -11,13 +11,7 @@ from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service.models import Comparison
 from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.imports.skipping import skip_accounts
-from migration_service.services.reconciliation import old_figures
-from migration_service.services.reconciliation.comparisons import (
-    Stage,
-    do_piece,
-    start_comparison,
-    wait_for_comparison,
-)
+from migration_service.services.reconciliation import comparisons, old_figures
 from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
 
@@ -31,9 +25,9 @@ def _send(supplier: SupplierClient, lines: list[dict[str, Any]] | bytes, **query
 
 def _compare(supplier: SupplierClient) -> dict[str, Any]:
     with supplier.Session.begin() as session:
-        comparison, _ = start_comparison(session, supplier.known())
+        comparison, _ = comparisons.start_comparison(session, supplier.known())
         comparison_id = comparison.id
-    assert wait_for_comparison(supplier.Session, comparison_id)
+    assert comparisons.wait_for_comparison(supplier.Session, comparison_id)
     found = supplier.get(_AT.format(supplier.code))
     assert found.status_code == 200, found.text
     answer: dict[str, Any] = parse_json(found.data)
@@ -189,11 +183,14 @@ def test_csv_says_what_ndjson_says_and_the_newest_file_holds(
     ]
     monkeypatch.setattr(old_figures, "PAGE", 2)
     with supplier.Session.begin() as session:
-        comparison_id = start_comparison(session, supplier.known())[0].id
+        comparison_id = comparisons.start_comparison(session, supplier.known())[0].id
     with supplier.Session.begin() as session:
-        while session.get_one(Comparison, comparison_id, populate_existing=True).stage != Stage.OLD_FIGURES:
-            do_piece(session, comparison_id)
-        do_piece(session, comparison_id)
+        while (
+            session.get_one(Comparison, comparison_id, populate_existing=True).stage
+            != comparisons.Stage.OLD_FIGURES
+        ):
+            comparisons.do_piece(session, comparison_id)
+        comparisons.do_piece(session, comparison_id)
         assert (
             session.get_one(Comparison, comparison_id, populate_existing=True).totals["figures"]["differing"]
             == 2

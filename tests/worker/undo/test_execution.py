@@ -12,17 +12,10 @@ from flask import Flask
 from sqlalchemy import Connection, event, func, null, select, text, update
 from sqlalchemy.exc import IntegrityError
 
+from migration_service import models
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.base import Base
 from migration_service.db.jobs import Progress, take_due
-from migration_service.models import (
-    Account,
-    AccountImportProcess,
-    CustomerEmail,
-    PaymentInstruction,
-    PaymentVendor,
-    RetiredAccountNumber,
-)
 from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.accounts.removal import removal_statements
 from migration_service.services.processing import creation
@@ -190,8 +183,8 @@ def test_the_account_is_created_again_with_another_number(
     second = json_of(supplier.status(number))["service_account_number"]
     assert second not in ("", first)
     with supplier.Session() as session:
-        assert session.get(RetiredAccountNumber, first)
-        assert not session.get(RetiredAccountNumber, second)
+        assert session.get(models.RetiredAccountNumber, first)
+        assert not session.get(models.RetiredAccountNumber, second)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +201,7 @@ def test_an_email_that_was_or_may_have_been_sent_blocks(
     account: ImportedAccount, undos: UndoClient, values: dict[str, Any], reasons: list[str]
 ) -> None:
     with account.supplier.Session.begin() as session:
-        session.execute(update(CustomerEmail).values(**values))
+        session.execute(update(models.CustomerEmail).values(**values))
     undo_id = undos.run(account.number)["undo_id"]
     assert undos.reasons(undo_id) == [reasons]
 
@@ -230,11 +223,11 @@ def _add_statement(account: ImportedAccount) -> None:
 
 def _add_instruction(account: ImportedAccount) -> None:
     with account.supplier.Session.begin() as session:
-        vendor = PaymentVendor(name=f"vendor {uuid4()}", kind="http", url="http://localhost")
+        vendor = models.PaymentVendor(name=f"vendor {uuid4()}", kind="http", url="http://localhost")
         session.add(vendor)
         session.flush()
-        own = session.scalars(select(Account.id)).one()
-        instruction = PaymentInstruction(
+        own = session.scalars(select(models.Account.id)).one()
+        instruction = models.PaymentInstruction(
             account_pk=own, payment_vendor_pk=vendor.id, reference="r", type="CARD", details={}
         )
         session.add(instruction)
@@ -247,7 +240,7 @@ def _go_live(account: ImportedAccount) -> None:
 
 def _go_live_early(account: ImportedAccount) -> None:
     with account.supplier.Session.begin() as session:
-        session.execute(update(Account).values(live_at=func.now(), live_by="Ada"))
+        session.execute(update(models.Account).values(live_at=func.now(), live_by="Ada"))
 
 
 def _erase(account: ImportedAccount) -> None:
@@ -257,7 +250,7 @@ def _erase(account: ImportedAccount) -> None:
 
 def _remove_payload(account: ImportedAccount) -> None:
     with account.supplier.Session.begin() as session:
-        session.execute(update(AccountImportProcess).values(payload=null()))
+        session.execute(update(models.AccountImportProcess).values(payload=null()))
 
 
 _BLOCKS = {
@@ -324,7 +317,7 @@ def test_an_account_whose_email_is_being_sent_is_left_for_later(
     def lease(minutes: int) -> None:
         with account.supplier.Session.begin() as session:
             until = func.now() + timedelta(minutes=minutes)
-            session.execute(update(CustomerEmail).values(failures=1, leased_until=until))
+            session.execute(update(models.CustomerEmail).values(failures=1, leased_until=until))
         undos.make_due(undo_id)
 
     lease(1)

@@ -6,13 +6,7 @@ from typing import Any
 import pytest
 from marshmallow import missing
 
-from migration_payloads.corrections.catalogue import (
-    CODES,
-    CORRECTIONS,
-    MAX_SUGGESTED,
-    add_suggestions,
-    suggest,
-)
+from migration_payloads.corrections import catalogue
 from migration_payloads.corrections.fixing import apply
 from migration_payloads.corrections.place import find_place, pattern_of
 from migration_payloads.errors import ErrorItem
@@ -41,7 +35,7 @@ def _names(items: list[ErrorItem]) -> set[tuple[str, str | None]]:
 def _require_gone(payload: Any, item: ErrorItem) -> bool:
     """Apply the suggestions of a finding, if it has some, and require that it is gone and nothing came."""
     before = _find(payload)
-    suggestions = suggest(payload, item)
+    suggestions = catalogue.suggest(payload, item)
     corrected = deepcopy(payload)
     apply(corrected, suggestions)
     if suggestions:
@@ -65,7 +59,7 @@ def test_at_least_25_rules_have_a_suggestion_in_their_examples() -> None:
     suggested = set()
     for example in BREAKING:
         item = ErrorItem(example.code, example.detail, example.attr)
-        if suggest(make_account(example.changes), item):
+        if catalogue.suggest(make_account(example.changes), item):
             suggested.add(example.code)
     assert len(suggested & {rule.code for rule in RULES}) >= 35
 
@@ -75,7 +69,7 @@ def test_a_correction_makes_of_the_value_what_was_meant(example: Example) -> Non
     payload = make_account(example.changes)
     [item] = [it for it in _find(payload) if (it.code, it.attr) == (example.code, example.attr)]
     assert _require_gone(payload, item) == bool(example.kind)
-    suggestions = suggest(payload, item)
+    suggestions = catalogue.suggest(payload, item)
     apply(payload, suggestions)
     assert {it.kind for it in suggestions} == ({example.kind} if example.kind else set())
     assert {str(it.confidence) for it in suggestions} == ({example.confidence} if example.kind else set())
@@ -90,10 +84,10 @@ def test_every_kind_has_an_example_and_a_sentence() -> None:
     suggested = {
         suggestion.kind
         for it in _ALL
-        for suggestion in suggest(make_account(it.changes), ErrorItem(it.code, "", it.attr))
+        for suggestion in catalogue.suggest(make_account(it.changes), ErrorItem(it.code, "", it.attr))
     }
-    assert suggested == {correction.kind for correction in CORRECTIONS}
-    assert all(correction.about.endswith(".") and correction.codes for correction in CORRECTIONS)
+    assert suggested == {correction.kind for correction in catalogue.CORRECTIONS}
+    assert all(correction.about.endswith(".") and correction.codes for correction in catalogue.CORRECTIONS)
 
 
 @pytest.mark.parametrize("form", [None, 0, "x", {}, [{}]], ids=repr)
@@ -102,14 +96,14 @@ def test_what_is_around_a_value_may_have_any_form(form: Any) -> None:
     for member in make_account():
         payload = make_account({member: form})
         for it in _ALL:
-            suggest(payload, ErrorItem(it.code, "", it.attr))
-    suggest(form, ErrorItem("invalid_date", "", "customers.0.date_of_birth"))
+            catalogue.suggest(payload, ErrorItem(it.code, "", it.attr))
+    catalogue.suggest(form, ErrorItem("invalid_date", "", "customers.0.date_of_birth"))
 
 
 def test_a_finding_without_a_place_has_no_suggestion() -> None:
     payload = make_account()
-    assert suggest(payload, ErrorItem("invalid_date", "")) == ()
-    assert suggest(payload, ErrorItem("invalid_date", "", "customers.7.date_of_birth")) == ()
+    assert catalogue.suggest(payload, ErrorItem("invalid_date", "")) == ()
+    assert catalogue.suggest(payload, ErrorItem("invalid_date", "", "customers.7.date_of_birth")) == ()
 
 
 def test_several_corrections_of_a_payload_are_applied_together() -> None:
@@ -117,7 +111,7 @@ def test_several_corrections_of_a_payload_are_applied_together() -> None:
     payload = make_account({"ledgers.0.identifiers": ["1", "2", "3"], "customers.1.mobile": "06_12345678"})
     items = [item for item in _find(payload) if item.code != "unknown_ledger_identifiers"]
     unknown = [ErrorItem("unknown_ledger_identifiers", "", f"ledgers.0.identifiers.{i}") for i in range(3)]
-    apply(payload, [step for item in (*unknown, *items) for step in suggest(payload, item)])
+    apply(payload, [step for item in (*unknown, *items) for step in catalogue.suggest(payload, item)])
     assert payload["ledgers"][0]["identifiers"] == []
     assert payload["customers"][1]["mobile"] == "0612345678"
 
@@ -125,7 +119,7 @@ def test_several_corrections_of_a_payload_are_applied_together() -> None:
 def test_a_finding_of_an_answer_has_suggestions_only_if_there_are_some() -> None:
     text = encode_json(make_account({_FROM_DATE: "31-12-1980", "unknown_occupier": "perhaps"}))
     items = _find(parse_json(text))
-    found = {item.attr: item for item in add_suggestions(text, items)}
+    found = {item.attr: item for item in catalogue.add_suggestions(text, items)}
     dated, other = found[_FROM_DATE], found["unknown_occupier"]
     assert dated.to_dict()["suggestions"] == [
         {
@@ -146,23 +140,23 @@ def test_a_finding_of_an_answer_has_suggestions_only_if_there_are_some() -> None
 )
 def test_a_correction_with_a_value_of_a_person_is_in_no_answer(path: str, value: Any) -> None:
     payload = make_account({path: value})
-    [item] = [it for it in _find(payload) if it.attr == path and suggest(payload, it)]
-    assert add_suggestions(encode_json(payload), [item]) == [item]
+    [item] = [it for it in _find(payload) if it.attr == path and catalogue.suggest(payload, it)]
+    assert catalogue.add_suggestions(encode_json(payload), [item]) == [item]
 
 
 def test_only_so_many_findings_of_an_answer_have_suggestions() -> None:
     text = encode_json(
-        make_account({_METERS: [{"active_from": "31-12-1980"} for _ in range(MAX_SUGGESTED + 2)]})
+        make_account({_METERS: [{"active_from": "31-12-1980"} for _ in range(catalogue.MAX_SUGGESTED + 2)]})
     )
     items = [it for it in _find(parse_json(text)) if it.code == "invalid_date"]
-    found = add_suggestions(text, items)
-    assert [bool(item.suggestions) for item in found] == [True] * MAX_SUGGESTED + [False] * 2
+    found = catalogue.add_suggestions(text, items)
+    assert [bool(item.suggestions) for item in found] == [True] * catalogue.MAX_SUGGESTED + [False] * 2
 
 
 def test_findings_without_corrections_are_returned_as_they_are() -> None:
     items = [ErrorItem("ledger_missing", "", "ledgers")]
-    assert "ledger_missing" not in CODES
-    assert add_suggestions(b"not read", items) == items
+    assert "ledger_missing" not in catalogue.CODES
+    assert catalogue.add_suggestions(b"not read", items) == items
 
 
 def test_a_pattern_has_a_star_for_each_index() -> None:

@@ -17,13 +17,7 @@ from migration_payloads.files.formats import require_ndjson
 from migration_payloads.files.ndjson import FileLimits, Line, read_lines
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.json import without_marks
-from migration_service.errors import (
-    BatchCompressionError,
-    BatchFileError,
-    BatchFileFormatError,
-    BatchFileTooLargeError,
-    BatchTooManyLinesError,
-)
+from migration_service import errors
 from migration_service_local.samples import generate_accounts
 
 _LIMITS = FileLimits(line=1_000, total=100_000)
@@ -44,10 +38,7 @@ def _blocks(data: bytes, size: int) -> Iterator[bytes]:
         (b"a", [Line(1, b"a")]),
         (b"a\nb\n", [Line(1, b"a"), Line(2, b"b")]),
         (b"\xef\xbb\xbfa\r\n\r\n b \n\t\nc", [Line(1, b"a"), Line(3, b"b"), Line(5, b"c")]),
-        (
-            b"x" * 1_000 + b"\n" + b"y" * 1_001 + b"\nz",
-            [Line(1, b"x" * 1_000), _TOO_LONG, Line(3, b"z")],
-        ),
+        (b"x" * 1_000 + b"\n" + b"y" * 1_001 + b"\nz", [Line(1, b"x" * 1_000), _TOO_LONG, Line(3, b"z")]),
         (b"a\n" + b"y" * 2_000, [Line(1, b"a"), Line(2, None, b"y" * 1_005)]),
         # What is around a line does not count, and a mark in the middle of a file is one of a joined file.
         (b"\xef\xbb\xbf" + b"x" * 1_000 + b"\r\n", [Line(1, b"x" * 1_000)]),
@@ -80,28 +71,28 @@ def _split(data: bytes, members: int) -> Iterator[bytes]:
 @pytest.mark.parametrize("cut", [1, 5, 9, 12])
 def test_gzip_data_that_ends_early_is_an_error(cut: int) -> None:
     packed = gzip.compress(b"a\nb\n")
-    with pytest.raises(BatchFileError, match="incomplete"):
+    with pytest.raises(errors.BatchFileError, match="incomplete"):
         list(read_lines([packed[:-cut]], _LIMITS))
 
 
 def test_broken_gzip_data_is_an_error() -> None:
     packed = bytearray(gzip.compress(b"a\nb\n" * 100))
     packed[-6] ^= 1
-    with pytest.raises(BatchFileError, match="corrupt"):
+    with pytest.raises(errors.BatchFileError, match="corrupt"):
         list(read_lines([bytes(packed)], _LIMITS))
 
 
 def test_padding_after_gzip_data_is_ignored_and_garbage_is_an_error() -> None:
     packed = gzip.compress(b"a\n")
     assert list(read_lines([packed + b"\0" * 600], _LIMITS)) == [Line(1, b"a")]
-    with pytest.raises(BatchFileError, match="corrupt"):
+    with pytest.raises(errors.BatchFileError, match="corrupt"):
         list(read_lines([packed + b"more"], _LIMITS))
 
 
 def test_a_small_file_that_grows_beyond_the_limit_is_refused_before_it_fills_the_memory() -> None:
     bomb = zlib.compress(b"\0" * 50_000_000, level=9, wbits=31)
     assert len(bomb) < 50_000
-    with pytest.raises(BatchFileTooLargeError):
+    with pytest.raises(errors.BatchFileTooLargeError):
         list(read_lines([bomb], _LIMITS))
 
 
@@ -119,10 +110,10 @@ def test_a_file_may_have_as_many_bytes_and_lines_as_the_limits_say() -> None:
     for size in (1, 3, 100):
         expected = [Line(1, b"aaaaa"), Line(2, b"b"), Line(4, b"cc")]
         assert list(read_lines(_blocks(data, size), limits)) == expected
-        with pytest.raises(BatchFileTooLargeError, match="more than 11 bytes"):
+        with pytest.raises(errors.BatchFileTooLargeError, match="more than 11 bytes"):
             list(read_lines(_blocks(data + b"c", size), limits))
         for more in (b"a\n\nb\nc\nd", b"a\n\nb\nc\nd\n", b"\n\n\n\n\n"):
-            with pytest.raises(BatchTooManyLinesError, match="more than 4 lines"):
+            with pytest.raises(errors.BatchTooManyLinesError, match="more than 4 lines"):
                 list(read_lines(_blocks(more, size), limits))
         assert len(list(read_lines(_blocks(b"a\nb\nc\nd\n", size), limits))) == 4
 
@@ -132,7 +123,7 @@ def test_gzip_data_may_hold_ten_million_bytes_whatever_their_ratio_is() -> None:
     packed = zlib.compress(b"\0" * 10_000_000, level=9, wbits=31)
     assert list(read_lines([packed], limits)) == [Line(1, None, b"\0" * 15)]
     packed = zlib.compress(b"\0" * 10_000_001, level=9, wbits=31)
-    with pytest.raises(BatchCompressionError, match="more than 2 bytes for each"):
+    with pytest.raises(errors.BatchCompressionError, match="more than 2 bytes for each"):
         list(read_lines([packed], limits))
 
 
@@ -165,7 +156,9 @@ _SMALL = FileLimits(line=100, total=100_000)
 )
 @pytest.mark.parametrize("pack", [lambda data: data, gzip.compress])
 def test_a_file_in_another_format_is_refused_by_name(data, format_name, pack) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(BatchFileFormatError, match=f"This looks like {format_name}. Send one JSON object"):
+    with pytest.raises(
+        errors.BatchFileFormatError, match=f"This looks like {format_name}. Send one JSON object"
+    ):
         require_ndjson(read_lines([pack(data)], _SMALL))
 
 
@@ -191,7 +184,7 @@ def test_broken_lines_do_not_make_a_book_another_format(data: bytes) -> None:
 
 
 def test_a_file_without_lines_is_refused() -> None:
-    with pytest.raises(BatchFileError, match="no lines"):
+    with pytest.raises(errors.BatchFileError, match="no lines"):
         require_ndjson(read_lines([b" \n\n"], _SMALL))
 
 

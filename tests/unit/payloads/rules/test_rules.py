@@ -12,10 +12,7 @@ import pytest
 
 from migration_payloads import rules
 from migration_payloads.profile import Profile
-from migration_payloads.rules.catalogue import (
-    RULES,
-    check_account,
-)
+from migration_payloads.rules import catalogue
 from migration_payloads.rules.rule import Finding, Severity
 from migration_payloads.schemas.bounds import MAX_ERRORS
 from migration_payloads.schemas.json import encode_json
@@ -31,7 +28,7 @@ _HISTORICAL = "ledgers.0.historical_statement_transactions"
 
 
 def _check(changes: Mapping[str, Any], profile: Profile = Profile.STRICT, **options: Any) -> list[Finding]:
-    return check_account(load(changes), profile=profile, today=TODAY, **options)
+    return catalogue.check_account(load(changes), profile=profile, today=TODAY, **options)
 
 
 def test_nothing_is_found_in_the_valid_account() -> None:
@@ -52,14 +49,14 @@ def test_a_broken_rule_is_the_only_finding_and_an_error_under_the_strict_profile
 
 def test_every_rule_has_an_example_that_breaks_it() -> None:
     shown = {(example.code, example.severity) for example in BREAKING}
-    assert shown == {(rule.code, rule.severity) for rule in RULES}
+    assert shown == {(rule.code, rule.severity) for rule in catalogue.RULES}
 
 
 def test_each_code_and_severity_has_one_rule() -> None:
-    assert len({(rule.code, rule.severity) for rule in RULES}) == len(RULES)
+    assert len({(rule.code, rule.severity) for rule in catalogue.RULES}) == len(catalogue.RULES)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.code}-{rule.severity}")
+@pytest.mark.parametrize("rule", catalogue.RULES, ids=lambda rule: f"{rule.code}-{rule.severity}")
 def test_a_rule_has_a_meaning_and_a_remedy(rule: Any) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9_]*", rule.code)
     for sentence in (rule.meaning, rule.remedy):
@@ -117,7 +114,7 @@ def test_a_rule_finds_one_more_than_an_answer_lists_and_then_stops() -> None:
     """So the answer says that there are more. The rules after it still have their say."""
     customers = [{"given_name": str(i)} for i in range(MAX_ERRORS + 5)]
     account = load({"customers": customers, "unknown_occupier": True})
-    found = Counter(it.code for it in check_account(account, profile=Profile.LENIENT, today=TODAY))
+    found = Counter(it.code for it in catalogue.check_account(account, profile=Profile.LENIENT, today=TODAY))
     assert found == {"customer_family_name_required": MAX_ERRORS + 1, "customer_with_unknown_occupier": 1}
 
 
@@ -143,7 +140,7 @@ _FAULTS: dict[str, Any] = {
 
 
 def _find(account: dict[str, Any], **options: Any) -> list[Finding]:
-    return check_account(account, profile=Profile.LENIENT, today=TODAY, **options)
+    return catalogue.check_account(account, profile=Profile.LENIENT, today=TODAY, **options)
 
 
 def test_findings_are_sorted_by_path() -> None:
@@ -215,7 +212,7 @@ def test_nothing_is_equal_or_missing_because_of_a_value_that_the_schema_refused(
 def test_no_rule_judges_a_value_that_the_schema_refused(changes: dict[str, Any]) -> None:
     """Sums, references and sequences are not checked if a part of them is missing."""
     changes = {**changes, "ledgers.0.ledger_balance": ABSENT}
-    assert check_account(change(load(), changes), profile=Profile.STRICT, today=TODAY) == []
+    assert catalogue.check_account(change(load(), changes), profile=Profile.STRICT, today=TODAY) == []
 
 
 def test_rules_never_raise_if_any_single_value_is_missing() -> None:
@@ -228,7 +225,7 @@ def test_rules_never_raise_if_any_single_value_is_missing() -> None:
 
 
 def test_an_empty_account_lacks_only_the_required_fields() -> None:
-    findings = check_account({}, profile=Profile.LENIENT, today=TODAY)
+    findings = catalogue.check_account({}, profile=Profile.LENIENT, today=TODAY)
     assert [(finding.attr, finding.code) for finding in findings] == [
         ("billing_address1", "billing_address_not_provided"),
         ("billing_postcode", "billing_address_not_provided"),
@@ -266,11 +263,11 @@ def test_checking_changes_nothing_in_the_account() -> None:
 
 
 def test_a_rule_has_the_name_of_its_code() -> None:
-    others = {rule.check.__name__: rule.code for rule in RULES if rule.code != rule.check.__name__}
+    others = {rule.check.__name__: rule.code for rule in catalogue.RULES if rule.code != rule.check.__name__}
     assert others == {"foreign_billing_postcode": "invalid_postcode"}
 
 
 def test_every_module_of_rules_is_in_the_catalogue() -> None:
     [folder] = rules.__path__
     defined = sum(path.read_text().count("\n@rule(") for path in Path(folder).glob("*.py"))
-    assert len(RULES) == defined
+    assert len(catalogue.RULES) == defined

@@ -8,37 +8,17 @@ import pytest
 from sqlalchemy import Text, cast, select
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service import errors
 from migration_service.db.base import Base
-from migration_service.errors import (
-    ApiKeyEndedError,
-    ApiKeyNotFoundError,
-    ImportSupplierNotFoundError,
-    NameInvalidError,
-    OrganisationNotFoundError,
-    PermissionDeniedError,
-    UnauthenticatedError,
-)
 from migration_service.origin import ActorKind, Origin, acting_as
-from migration_service.services.access.api_keys import (
-    KeyLimits,
-    authenticate_api_key,
-    find_prefix,
-    get_api_key,
-    get_api_key_name,
-    issue_api_key,
-    list_api_keys,
-    revoke_api_key,
-    roll_api_key,
-)
+from migration_service.services.access import api_keys
 from migration_service.services.access.scopes import Scope
 from migration_service.services.setup.suppliers import get_import_supplier
 from support.audit import list_entries
 from support.factories import make_customer
 
 
-def test_a_key_is_stored_as_a_hash_only(
-    sessions: sessionmaker[Session],
-) -> None:
+def test_a_key_is_stored_as_a_hash_only(sessions: sessionmaker[Session]) -> None:
     api_key = make_customer(sessions).api_key
     with sessions.begin() as session:
         everything = "".join(
@@ -63,7 +43,7 @@ def test_a_key_is_stored_as_a_hash_only(
         lambda key: key.replace("ami_", "ami_\0"),
         lambda key: key.upper(),
         lambda key: "ami_0000000000" + key[14:],
-        find_prefix,
+        api_keys.find_prefix,
         lambda _key: "",
         lambda _key: "ami_é" * 1000,
     ],
@@ -74,15 +54,18 @@ def test_every_wrong_key_is_refused_with_the_same_message(
     assert callable(change)
     customer = make_customer(sessions)
     with sessions.begin() as session:
-        assert authenticate_api_key(session, customer.api_key).organisation_id == customer.organisation_id
-        with pytest.raises(UnauthenticatedError, match="The API key is not valid, or it was revoked"):
-            authenticate_api_key(session, change(customer.api_key))
+        assert (
+            api_keys.authenticate_api_key(session, customer.api_key).organisation_id
+            == customer.organisation_id
+        )
+        with pytest.raises(errors.UnauthenticatedError, match="The API key is not valid, or it was revoked"):
+            api_keys.authenticate_api_key(session, change(customer.api_key))
 
 
 @pytest.mark.parametrize("prefix", ["ami_0000000000", "", "\udcff", "ami_%"])
 def test_revoking_an_unknown_prefix_is_an_error(sessions: sessionmaker[Session], prefix: str) -> None:
-    with sessions.begin() as session, pytest.raises(ApiKeyNotFoundError):
-        revoke_api_key(session, prefix)
+    with sessions.begin() as session, pytest.raises(errors.ApiKeyNotFoundError):
+        api_keys.revoke_api_key(session, prefix)
 
 
 def test_the_use_of_a_key_is_recorded_once_a_minute(sessions: sessionmaker[Session]) -> None:
@@ -91,9 +74,9 @@ def test_the_use_of_a_key_is_recorded_once_a_minute(sessions: sessionmaker[Sessi
     lately = datetime.now(UTC) - timedelta(seconds=30)
     for before in (None, long_ago, datetime.now(UTC) - timedelta(seconds=61), lately):
         with sessions.begin() as session:
-            authenticate_api_key(session, customer.api_key).last_used_at = before
+            api_keys.authenticate_api_key(session, customer.api_key).last_used_at = before
         with sessions.begin() as session:
-            after = authenticate_api_key(session, customer.api_key).last_used_at
+            after = api_keys.authenticate_api_key(session, customer.api_key).last_used_at
         assert after is not None
         assert (after == before) == (before == lately)
 
@@ -102,9 +85,9 @@ def test_keys_are_listed_in_the_order_in_which_they_were_issued(sessions: sessio
     prefixes = [make_customer(sessions).prefix for _ in range(3)]
     with sessions.begin() as session:
         for prefix, name in zip(prefixes, "bca", strict=True):
-            get_api_key(session, prefix).name = name
+            api_keys.get_api_key(session, prefix).name = name
     with sessions() as session:
-        assert [it.prefix for it, _ in list_api_keys(session)] == prefixes
+        assert [it.prefix for it, _ in api_keys.list_api_keys(session)] == prefixes
 
 
 def _entries(session: Session, prefix: str) -> list[tuple[str, int | None, dict[str, Any] | None]]:
@@ -114,19 +97,21 @@ def _entries(session: Session, prefix: str) -> list[tuple[str, int | None, dict[
 
 def test_a_key_has_its_name_and_limits_and_the_audit_has_them_too(sessions: sessionmaker[Session]) -> None:
     customer, ends = make_customer(sessions), datetime(2100, 1, 1, tzinfo=UTC)
-    limits = KeyLimits(
+    limits = api_keys.KeyLimits(
         scopes=[Scope.READ],
         import_suppliers=[customer.import_supplier],
         networks=["192.0.2.7", "2001:db8::/32"],
         expires_at=ends,
     )
     with sessions.begin() as session:
-        prefix = find_prefix(
-            issue_api_key(session, organisation_name=customer.organisation, name="The key", limits=limits)
+        prefix = api_keys.find_prefix(
+            api_keys.issue_api_key(
+                session, organisation_name=customer.organisation, name="The key", limits=limits
+            )
         )
     assert prefix
     with sessions() as session:
-        key = get_api_key(session, prefix)
+        key = api_keys.get_api_key(session, prefix)
         supplier_id = get_import_supplier(session, customer.import_supplier, organisation_id=None).id
         networks = ["192.0.2.7/32", "2001:db8::/32"]
         assert (key.name, key.organisation_id, key.expires_at) == ("The key", customer.organisation_id, ends)
@@ -134,37 +119,37 @@ def test_a_key_has_its_name_and_limits_and_the_audit_has_them_too(sessions: sess
         assert key.allowed_networks == networks
         details = {"scopes": ["read"], "import_suppliers": [supplier_id], "networks": networks}
         assert _entries(session, prefix) == [("api_key.issued", customer.organisation_id, details)]
-        without = get_api_key(session, customer.prefix)
+        without = api_keys.get_api_key(session, customer.prefix)
         assert (without.scopes, without.import_supplier_ids) == (None, None)
         assert (without.allowed_networks, without.expires_at, without.name) == (None, None, None)
-        assert get_api_key_name(session, key.id) == f"API key {prefix}"
+        assert api_keys.get_api_key_name(session, key.id) == f"API key {prefix}"
 
 
 def test_a_key_is_used_from_its_networks_only(sessions: sessionmaker[Session]) -> None:
-    limits = KeyLimits(networks=["192.0.2.0/24"])
+    limits = api_keys.KeyLimits(networks=["192.0.2.0/24"])
     with sessions.begin() as session:
         organisation = make_customer(sessions).organisation
-        api_key = issue_api_key(session, organisation_name=organisation, limits=limits)
+        api_key = api_keys.issue_api_key(session, organisation_name=organisation, limits=limits)
         with acting_as(Origin(kind=ActorKind.SERVICE, address="192.0.2.7")):
-            assert authenticate_api_key(session, api_key).last_used_at is not None
+            assert api_keys.authenticate_api_key(session, api_key).last_used_at is not None
         for address in ("192.0.3.7", "unknown", None):
             with (
                 acting_as(Origin(kind=ActorKind.SERVICE, address=address)),
-                pytest.raises(PermissionDeniedError, match=f"from the address {address}"),
+                pytest.raises(errors.PermissionDeniedError, match=f"from the address {address}"),
             ):
-                authenticate_api_key(session, api_key)
+                api_keys.authenticate_api_key(session, api_key)
 
 
 def test_a_key_is_not_issued_with_a_wrong_name_or_for_the_supplier_of_another_organisation(
     sessions: sessionmaker[Session],
 ) -> None:
     customer, other = make_customer(sessions), make_customer(sessions)
-    theirs = KeyLimits(import_suppliers=[other.import_supplier])
+    theirs = api_keys.KeyLimits(import_suppliers=[other.import_supplier])
     with sessions.begin() as session:
-        with pytest.raises(NameInvalidError):
-            issue_api_key(session, organisation_name=customer.organisation, name=" x")
-        with pytest.raises(ImportSupplierNotFoundError):
-            issue_api_key(session, organisation_name=customer.organisation, limits=theirs)
+        with pytest.raises(errors.NameInvalidError):
+            api_keys.issue_api_key(session, organisation_name=customer.organisation, name=" x")
+        with pytest.raises(errors.ImportSupplierNotFoundError):
+            api_keys.issue_api_key(session, organisation_name=customer.organisation, limits=theirs)
 
 
 @pytest.mark.parametrize("days", [None, 1, 30])
@@ -173,20 +158,22 @@ def test_the_successor_of_a_key_has_its_limits_and_the_key_ends_after_the_overla
 ) -> None:
     customer = make_customer(sessions)
     ends = datetime.now(UTC) + timedelta(days=days) if days else None
-    limits = KeyLimits(
+    limits = api_keys.KeyLimits(
         scopes=[Scope.READ],
         import_suppliers=[customer.import_supplier],
         networks=["192.0.2.0/24"],
         expires_at=ends,
     )
     with sessions.begin() as session:
-        first = issue_api_key(session, organisation_name=customer.organisation, name="It", limits=limits)
+        first = api_keys.issue_api_key(
+            session, organisation_name=customer.organisation, name="It", limits=limits
+        )
     begun = datetime.now(UTC)
     with sessions.begin() as session:
-        second, old = roll_api_key(session, first, timedelta(days=7))
+        second, old = api_keys.roll_api_key(session, first, timedelta(days=7))
     assert second != first
     with sessions() as session:
-        old, new = get_api_key(session, old.prefix), get_api_key(session, second)
+        old, new = api_keys.get_api_key(session, old.prefix), api_keys.get_api_key(session, second)
         assert new.expires_at == ends
         for name in ("organisation_id", "name", "scopes", "import_supplier_ids", "allowed_networks"):
             assert getattr(new, name) == getattr(old, name) is not None
@@ -205,15 +192,15 @@ def test_a_key_that_was_revoked_or_has_expired_has_no_successor_and_cannot_be_us
 ) -> None:
     revoked, expired = make_customer(sessions), make_customer(sessions)
     with sessions.begin() as session:
-        revoke_api_key(session, revoked.prefix)
-        revoke_api_key(session, revoked.prefix)
-        get_api_key(session, expired.prefix).expires_at = datetime.now(UTC)
+        api_keys.revoke_api_key(session, revoked.prefix)
+        api_keys.revoke_api_key(session, revoked.prefix)
+        api_keys.get_api_key(session, expired.prefix).expires_at = datetime.now(UTC)
     with sessions() as session:
         for customer in (revoked, expired):
-            with pytest.raises(ApiKeyEndedError, match=customer.prefix):
-                roll_api_key(session, customer.prefix, timedelta(days=1))
-            with pytest.raises(UnauthenticatedError, match="not valid"):
-                authenticate_api_key(session, customer.api_key)
+            with pytest.raises(errors.ApiKeyEndedError, match=customer.prefix):
+                api_keys.roll_api_key(session, customer.prefix, timedelta(days=1))
+            with pytest.raises(errors.UnauthenticatedError, match="not valid"):
+                api_keys.authenticate_api_key(session, customer.api_key)
         entries = _entries(session, revoked.prefix)
         assert entries[1:] == [("api_key.revoked", revoked.organisation_id, None)]
 
@@ -222,14 +209,14 @@ def test_a_text_without_the_form_of_a_prefix_is_not_repeated_as_it_may_be_a_key(
     sessions: sessionmaker[Session],
 ) -> None:
     with sessions() as session:
-        with pytest.raises(ApiKeyNotFoundError, match="ami_0000000000"):
-            get_api_key(session, "ami_0000000000")
-        with pytest.raises(ApiKeyNotFoundError) as refused:
-            get_api_key(session, "ami_0000000000_mistyped")
+        with pytest.raises(errors.ApiKeyNotFoundError, match="ami_0000000000"):
+            api_keys.get_api_key(session, "ami_0000000000")
+        with pytest.raises(errors.ApiKeyNotFoundError) as refused:
+            api_keys.get_api_key(session, "ami_0000000000_mistyped")
     assert "mistyped" not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["nobody", "", "\0", "\udcff"])
 def test_a_key_for_an_unknown_organisation_is_not_issued(sessions: sessionmaker[Session], name: str) -> None:
-    with sessions.begin() as session, pytest.raises(OrganisationNotFoundError):
-        issue_api_key(session, organisation_name=name)
+    with sessions.begin() as session, pytest.raises(errors.OrganisationNotFoundError):
+        api_keys.issue_api_key(session, organisation_name=name)

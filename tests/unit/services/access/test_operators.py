@@ -13,27 +13,10 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import QueuePool
 
-from migration_service.errors import (
-    NameInvalidError,
-    NameTakenError,
-    OperatorNotFoundError,
-    OrganisationNotFoundError,
-    PasswordInvalidError,
-    ThrottledError,
-    UnauthenticatedError,
-)
+from migration_service import errors
 from migration_service.models import Operator, OperatorSession
 from migration_service.origin import ActorKind, Origin, acting_as
-from migration_service.services.access import operators
-from migration_service.services.access.operator_sessions import (
-    ActiveSession,
-    SessionTimes,
-    begin_operator_session,
-    find_operator_session,
-    list_operator_sessions,
-    log_out_operator,
-    remove_old_operator_sessions,
-)
+from migration_service.services.access import operator_sessions, operators
 from migration_service.services.access.operators import (
     MOST_CHECKS,
     MOST_CHECKS_OF_ADDRESS,
@@ -102,7 +85,7 @@ def test_a_wrong_password_is_refused_like_an_unknown_name(
     sessions: sessionmaker[Session], name: str, password: str
 ) -> None:
     for who in (name, "Nobody", "\0", ""):
-        with pytest.raises(UnauthenticatedError, match=r"The name or the password is not right\."):
+        with pytest.raises(errors.UnauthenticatedError, match=r"The name or the password is not right\."):
             authenticate_operator(sessions, who, password)
 
 
@@ -121,11 +104,11 @@ def test_a_login_that_cannot_succeed_takes_as_much_work_as_one_with_a_wrong_pass
     with sessions.begin() as session:
         create_operator(session, f"{name} without password", OperatorRole.READ)
     for who in (name, f"{name} without password", "Nobody"):
-        with pytest.raises(UnauthenticatedError):
+        with pytest.raises(errors.UnauthenticatedError):
             authenticate_operator(sessions, who, "a wrong password")
     with sessions.begin() as session:
         disable_operator(session, name)
-    with pytest.raises(UnauthenticatedError):
+    with pytest.raises(errors.UnauthenticatedError):
         authenticate_operator(sessions, name, PASSWORD)
     assert [it.split("$")[1] for it in verified] == ["argon2id"] * 4
 
@@ -150,7 +133,7 @@ def test_many_logins_at_once_take_the_memory_of_one_and_few_wait(
         with acting_as(Origin(kind=ActorKind.UNKNOWN, address=address)):
             try:
                 authenticate_operator(sessions, name, PASSWORD)
-            except ThrottledError:
+            except errors.ThrottledError:
                 return False
         return True
 
@@ -183,7 +166,7 @@ def test_a_password_is_checked_without_a_connection_and_admits_nobody_if_it_chan
     hasher = Changing(time_cost=1, memory_cost=8, parallelism=1)
     with monkeypatch.context() as patched:
         patched.setattr(operators, "password_hasher", lambda: hasher)
-        with pytest.raises(UnauthenticatedError):
+        with pytest.raises(errors.UnauthenticatedError):
             authenticate_operator(sessions, name, PASSWORD)
     assert connections == [0]
     assert authenticate_operator(sessions, name, f"{PASSWORD} of today").name == name
@@ -191,16 +174,16 @@ def test_a_password_is_checked_without_a_connection_and_admits_nobody_if_it_chan
 
 def test_invalid_operators_are_refused(sessions: sessionmaker[Session], name: str) -> None:
     with sessions.begin() as session:
-        with pytest.raises(NameTakenError):
+        with pytest.raises(errors.NameTakenError):
             create_operator(session, name, OperatorRole.READ)
-        with pytest.raises(NameInvalidError, match="The name of an operator must have"):
+        with pytest.raises(errors.NameInvalidError, match="The name of an operator must have"):
             create_operator(session, f" {name}", OperatorRole.READ)
-        with pytest.raises(OrganisationNotFoundError):
+        with pytest.raises(errors.OrganisationNotFoundError):
             create_operator(session, f"{name} 2", OperatorRole.READ, organisations=["nobody"])
         for password in ("x" * 11, "x" * 257):
-            with pytest.raises(PasswordInvalidError):
+            with pytest.raises(errors.PasswordInvalidError):
                 set_operator_password(session, name, password)
-        with pytest.raises(OperatorNotFoundError):
+        with pytest.raises(errors.OperatorNotFoundError):
             disable_operator(session, "Nobody")
 
 
@@ -259,7 +242,7 @@ def test_an_identity_provider_admits_operators_that_exist_and_are_not_disabled(
         assert bound.id != free.id
         disable_operator(session, name)
         for nobody in (name, "Nobody", "\0", ""):
-            with pytest.raises(UnauthenticatedError, match="you are no operator here"):
+            with pytest.raises(errors.UnauthenticatedError, match="you are no operator here"):
                 admit_operator(session, nobody)
 
 
@@ -270,7 +253,7 @@ def test_the_shortest_and_the_longest_password_are_accepted(
     with sessions.begin() as session:
         set_operator_password(session, name, "x" * length)
     assert authenticate_operator(sessions, name, "x" * length).name == name
-    with pytest.raises(UnauthenticatedError):
+    with pytest.raises(errors.UnauthenticatedError):
         authenticate_operator(sessions, name, "x" * (length - 1))
 
 
@@ -288,11 +271,11 @@ def test_a_new_password_and_disabling_end_the_sessions_of_the_operator_and_of_no
     with sessions.begin() as session:
         create_operator(session, other, OperatorRole.READ)
         for who in (name, other):
-            begin_operator_session(session, admit_operator(session, who).id)
+            operator_sessions.begin_operator_session(session, admit_operator(session, who).id)
     with sessions.begin() as session:
         set_operator_password(session, name, PASSWORD)
     with sessions.begin() as session:
-        begin_operator_session(session, admit_operator(session, name).id)
+        operator_sessions.begin_operator_session(session, admit_operator(session, name).id)
     with sessions.begin() as session:
         disable_operator(session, name)
         disable_operator(session, name)
@@ -332,7 +315,7 @@ def test_a_role_includes_those_before_it() -> None:
     }
 
 
-TIMES = SessionTimes(idle=timedelta(minutes=10), longest=timedelta(hours=2))
+TIMES = operator_sessions.SessionTimes(idle=timedelta(minutes=10), longest=timedelta(hours=2))
 
 
 @pytest.fixture
@@ -350,28 +333,30 @@ def _operator(sessions: sessionmaker[Session], *organisations: str) -> str:
 def _begin(sessions: sessionmaker[Session], operator: str) -> str:
     client = Origin(kind=ActorKind.SERVICE, address="192.0.2.7")
     with acting_as(client), sessions.begin() as session:
-        return begin_operator_session(session, admit_operator(session, operator).id)
+        return operator_sessions.begin_operator_session(session, admit_operator(session, operator).id)
 
 
-def _find(sessions: sessionmaker[Session], token: str, *, is_used: bool = False) -> ActiveSession | None:
+def _find(
+    sessions: sessionmaker[Session], token: str, *, is_used: bool = False
+) -> operator_sessions.ActiveSession | None:
     with sessions.begin() as session:
-        return find_operator_session(session, token, TIMES, is_used=is_used)
+        return operator_sessions.find_operator_session(session, token, TIMES, is_used=is_used)
 
 
-def _active(sessions: sessionmaker[Session], token: str) -> ActiveSession:
+def _active(sessions: sessionmaker[Session], token: str) -> operator_sessions.ActiveSession:
     active = _find(sessions, token)
     assert active is not None
     return active
 
 
-def _age(sessions: sessionmaker[Session], active: ActiveSession, **ages: timedelta) -> None:
+def _age(sessions: sessionmaker[Session], active: operator_sessions.ActiveSession, **ages: timedelta) -> None:
     """Let what is in these columns be so long ago."""
     with sessions.begin() as session:
         this = update(OperatorSession).where(OperatorSession.id == active.id)
         session.execute(this.values({operator: func.now() - age for operator, age in ages.items()}))
 
 
-def _row(sessions: sessionmaker[Session], active: ActiveSession) -> OperatorSession:
+def _row(sessions: sessionmaker[Session], active: operator_sessions.ActiveSession) -> OperatorSession:
     with sessions() as session:
         return session.get_one(OperatorSession, active.id)
 
@@ -442,14 +427,14 @@ def test_who_logs_out_ends_this_session_once_and_the_audit_says_so(
     token, other = _begin(sessions, operator), _begin(sessions, operator)
     active, kept = _active(sessions, token), _active(sessions, other)
     with sessions.begin() as session:
-        log_out_operator(session, active)
+        operator_sessions.log_out_operator(session, active)
     ended = _row(sessions, active)
     assert ended.ended_at is not None
     assert ended.end_reason == "logged_out"
     assert _find(sessions, token) is None
     assert _find(sessions, other) == kept
     with sessions.begin() as session:
-        log_out_operator(session, active)
+        operator_sessions.log_out_operator(session, active)
     assert _row(sessions, active).ended_at == ended.ended_at
     entries = audited(sessions, action="operator.logged_out")
     assert [(it.subject_kind, it.subject) for it in entries] == [("operator", operator)] * 2
@@ -462,8 +447,8 @@ def test_the_sessions_of_an_operator_are_listed_the_newest_first(
     _begin(sessions, _operator(sessions))
     _age(sessions, first, created_at=timedelta(minutes=-1))
     with sessions.begin() as session:
-        log_out_operator(session, ended)
-        listed = [it.id for it in list_operator_sessions(session, operator)]
+        operator_sessions.log_out_operator(session, ended)
+        listed = [it.id for it in operator_sessions.list_operator_sessions(session, operator)]
     assert listed == [first.id, last.id]
 
 
@@ -474,5 +459,5 @@ def test_sessions_that_began_thirty_days_ago_are_removed(
     _age(sessions, old, created_at=timedelta(days=30))
     _age(sessions, new, created_at=timedelta(days=29.9))
     with sessions.begin() as session:
-        assert remove_old_operator_sessions(session) == 1
+        assert operator_sessions.remove_old_operator_sessions(session) == 1
         assert session.scalars(select(OperatorSession.id)).all() == [new.id]

@@ -11,21 +11,11 @@ import pytest
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service import errors
 from migration_service.config import Settings
 from migration_service.db.sql import autocommit
-from migration_service.errors import (
-    RefreshTokenReusedError,
-    TokenSessionNotFoundError,
-    TooManySessionsError,
-    UnauthenticatedError,
-)
 from migration_service.models import RefreshToken, TokenSession
-from migration_service.services.access.api_keys import (
-    find_prefix,
-    get_api_key,
-    issue_api_key,
-    revoke_api_key,
-)
+from migration_service.services.access import api_keys
 from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.sessions import (
     end_session,
@@ -99,15 +89,15 @@ def test_a_token_that_is_reused_later_ends_only_its_session(
         other = obtain_tokens(session, migrated, customer.api_key)
     second = _refresh(sessions, migrated, first.refresh_token)
     _let_a_minute_pass(sessions, first)
-    with pytest.raises(RefreshTokenReusedError) as caught:
+    with pytest.raises(errors.RefreshTokenReusedError) as caught:
         _refresh(sessions, migrated, first.refresh_token)
     RefusalLog(sessions).note_refused_login(caught.value, None)
     with autocommit(sessions) as statements:
         for token in (first.token, second.token):
-            with pytest.raises(UnauthenticatedError, match="session of the token was ended"):
+            with pytest.raises(errors.UnauthenticatedError, match="session of the token was ended"):
                 authenticate_token(statements, migrated, token)
         assert authenticate_token(statements, migrated, other.token).prefix == customer.prefix
-    with pytest.raises(UnauthenticatedError, match="session of the token was ended"):
+    with pytest.raises(errors.UnauthenticatedError, match="session of the token was ended"):
         _refresh(sessions, migrated, second.refresh_token)
     (entry,) = audited(sessions, subject=first.payload["sid"])
     assert (entry.action, entry.organisation_id) == ("session.ended", customer.organisation_id)
@@ -120,17 +110,17 @@ def test_an_operator_ends_one_session(
     with sessions.begin() as session:
         other = obtain_tokens(session, migrated, customer.api_key)
         end_session(session, first.payload["sid"])
-        listed = list_sessions(session, get_api_key(session, customer.prefix))
+        listed = list_sessions(session, api_keys.get_api_key(session, customer.prefix))
         assert [str(it.id) for it in listed] == [other.payload["sid"]]
-        with pytest.raises(TokenSessionNotFoundError):
+        with pytest.raises(errors.TokenSessionNotFoundError):
             end_session(session, "nothing")
     with autocommit(sessions) as statements:
-        with pytest.raises(UnauthenticatedError, match="The session of the token was ended"):
+        with pytest.raises(errors.UnauthenticatedError, match="The session of the token was ended"):
             authenticate_token(statements, migrated, first.token)
         authenticate_token(statements, migrated, other.token)
-    with pytest.raises(UnauthenticatedError, match="The session of the token was ended") as refused:
+    with pytest.raises(errors.UnauthenticatedError, match="The session of the token was ended") as refused:
         _refresh(sessions, migrated, first.refresh_token)
-    assert not isinstance(refused.value, TooManySessionsError)
+    assert not isinstance(refused.value, errors.TooManySessionsError)
 
 
 def test_a_token_of_another_keys_session_is_refused(
@@ -138,7 +128,7 @@ def test_a_token_of_another_keys_session_is_refused(
 ) -> None:
     thief = make_customer(sessions)
     forged = sign(migrated, first.payload | {"sub": thief.prefix})
-    with autocommit(sessions) as statements, pytest.raises(UnauthenticatedError):
+    with autocommit(sessions) as statements, pytest.raises(errors.UnauthenticatedError):
         authenticate_token(statements, migrated, forged)
 
 
@@ -147,7 +137,7 @@ def test_a_token_with_an_invalid_session_is_refused(
     sessions: sessionmaker[Session], migrated: Settings, first: Tokens, session_id: object
 ) -> None:
     forged = sign(migrated, first.payload | {"sid": session_id})
-    with autocommit(sessions) as statements, pytest.raises(UnauthenticatedError):
+    with autocommit(sessions) as statements, pytest.raises(errors.UnauthenticatedError):
         authenticate_token(statements, migrated, forged)
 
 
@@ -166,9 +156,9 @@ def test_tokens_remain_valid_when_the_signing_key_is_replaced(
         for settings in (prepared, switched, done):
             authenticate_token(statements, settings, second.token)
         for settings in (done, replace(migrated, secret_key="x" * 40)):
-            with pytest.raises(UnauthenticatedError):
+            with pytest.raises(errors.UnauthenticatedError):
                 authenticate_token(statements, settings, first.token)
-        with pytest.raises(UnauthenticatedError):
+        with pytest.raises(errors.UnauthenticatedError):
             authenticate_token(statements, migrated, second.token)
 
 
@@ -177,9 +167,9 @@ def test_a_session_that_is_ended_again_keeps_its_end_and_another_organisation_ca
 ) -> None:
     other, session_id = make_customer(sessions), first.payload["sid"]
     with sessions.begin() as session:
-        with pytest.raises(TokenSessionNotFoundError, match=session_id):
+        with pytest.raises(errors.TokenSessionNotFoundError, match=session_id):
             end_session(session, session_id, organisation_id=other.organisation_id)
-        with pytest.raises(TokenSessionNotFoundError):
+        with pytest.raises(errors.TokenSessionNotFoundError):
             end_session(session, str(UUID(int=0)))
         owner = end_session(session, session_id, "why", organisation_id=customer.organisation_id)
         ended = (owner.ended_at, "why")
@@ -218,8 +208,10 @@ def test_an_organisation_sees_the_sessions_of_its_keys_that_hold_the_newest_firs
     sessions: sessionmaker[Session], migrated: Settings, customer: Customer, first: Tokens
 ) -> None:
     with sessions.begin() as session:
-        second_key = issue_api_key(session, organisation_name=customer.organisation, name="The second")
-        revoked_key = issue_api_key(session, organisation_name=customer.organisation)
+        second_key = api_keys.issue_api_key(
+            session, organisation_name=customer.organisation, name="The second"
+        )
+        revoked_key = api_keys.issue_api_key(session, organisation_name=customer.organisation)
         obtain_tokens(session, migrated, make_customer(sessions).api_key)
         second, ended, expired, _, last = (
             obtain_tokens(session, migrated, key).payload["sid"]
@@ -228,7 +220,7 @@ def test_an_organisation_sees_the_sessions_of_its_keys_that_hold_the_newest_firs
         end_session(session, ended)
         past = update(TokenSession).where(TokenSession.id == expired).values(expires_at=func.now())
         session.execute(past)
-        revoke_api_key(session, revoked_key)
+        api_keys.revoke_api_key(session, revoked_key)
     with sessions() as session:
         page = partial(list_sessions_of_organisation, session, customer.organisation_id)
         found = page(before=None, limit=10)
@@ -239,7 +231,7 @@ def test_an_organisation_sees_the_sessions_of_its_keys_that_hold_the_newest_firs
         assert found == [report_session(session, it) for it in rows]
     assert [(it.api_key, it.api_key_name) for it in found] == [
         (customer.prefix, None),
-        (find_prefix(second_key), "The second"),
+        (api_keys.find_prefix(second_key), "The second"),
         (customer.prefix, None),
     ]
     for report, row in zip(found, rows, strict=True):
@@ -258,7 +250,7 @@ def test_sessions_that_are_over_do_not_count(
         this = update(TokenSession).where(TokenSession.id == expired)
         session.execute(this.values(expires_at=func.now()))
         last = obtain_tokens(session, settings, customer.api_key).payload["sid"]
-        key = get_api_key(session, customer.prefix)
+        key = api_keys.get_api_key(session, customer.prefix)
         assert [str(it.id) for it in list_sessions(session, key)] == [last, first]
 
 
@@ -268,10 +260,10 @@ def test_a_refresh_token_is_that_of_a_session_of_its_key(
     thief = make_customer(sessions)
     claims = jwt.decode(first.refresh_token, options={"verify_signature": False})
     for changed in ({"sub": thief.prefix}, {"jti": str(UUID(int=0))}):
-        with pytest.raises(UnauthenticatedError, match="not known"):
+        with pytest.raises(errors.UnauthenticatedError, match="not known"):
             _refresh(sessions, migrated, sign(migrated, claims | changed))
     for wrong in ("nothing", None):
-        with pytest.raises(UnauthenticatedError):
+        with pytest.raises(errors.UnauthenticatedError):
             _refresh(sessions, migrated, sign(migrated, claims | {"jti": wrong}))
 
 
@@ -301,13 +293,13 @@ def test_beyond_the_most_sessions_of_a_key_its_oldest_ones_end(
     with sessions.begin() as session:
         theirs = obtain_tokens(session, settings, other.api_key)
         obtained = [obtain_tokens(session, settings, customer.api_key) for _ in range(5)]
-        key = get_api_key(session, customer.api_key)
+        key = api_keys.get_api_key(session, customer.api_key)
         kept = {str(it.id) for it in list_sessions(session, key)}
     assert kept == {it.payload["sid"] for it in obtained[2:]}
     for tokens in obtained[:2]:
-        with pytest.raises(TooManySessionsError):
+        with pytest.raises(errors.TooManySessionsError):
             _refresh(sessions, settings, tokens.refresh_token)
-        with autocommit(sessions) as statements, pytest.raises(UnauthenticatedError):
+        with autocommit(sessions) as statements, pytest.raises(errors.UnauthenticatedError):
             authenticate_token(statements, settings, tokens.token)
     for tokens in (*obtained[2:], theirs):
         _refresh(sessions, settings, tokens.refresh_token)

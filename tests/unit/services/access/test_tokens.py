@@ -17,12 +17,7 @@ from migration_service.config import Settings
 from migration_service.db.sql import autocommit
 from migration_service.errors import PermissionDeniedError, UnauthenticatedError
 from migration_service.origin import ActorKind, Origin, acting_as
-from migration_service.services.access.api_keys import (
-    KeyLimits,
-    get_api_key,
-    issue_api_key,
-    revoke_api_key,
-)
+from migration_service.services.access import api_keys
 from migration_service.services.access.callers import Caller
 from migration_service.services.access.scopes import Scope
 from migration_service.services.access.tokens import (
@@ -73,7 +68,7 @@ def test_revoking_the_key_ends_both_kinds_at_once(
 ) -> None:
     tokens = _obtain(sessions, migrated, customer)
     with sessions.begin() as session:
-        revoke_api_key(session, customer.prefix)
+        api_keys.revoke_api_key(session, customer.prefix)
     with pytest.raises(UnauthenticatedError, match="revoked"):
         _authenticate(sessions, migrated, tokens.token)
     with pytest.raises(UnauthenticatedError, match="revoked"):
@@ -85,11 +80,11 @@ def test_the_tokens_of_a_key_that_has_expired_do_not_hold(
 ) -> None:
     tokens = _obtain(sessions, migrated, customer)
     with sessions.begin() as session:
-        get_api_key(session, customer.prefix).expires_at = datetime.now(UTC) + timedelta(minutes=5)
+        api_keys.get_api_key(session, customer.prefix).expires_at = datetime.now(UTC) + timedelta(minutes=5)
     assert _authenticate(sessions, migrated, tokens.token).prefix == customer.prefix
     tokens = _refresh(sessions, migrated, tokens.refresh_token)
     with sessions.begin() as session:
-        get_api_key(session, customer.prefix).expires_at = datetime.now(UTC)
+        api_keys.get_api_key(session, customer.prefix).expires_at = datetime.now(UTC)
     with pytest.raises(UnauthenticatedError, match=r"The API key .* has expired"):
         _authenticate(sessions, migrated, tokens.token)
     with pytest.raises(UnauthenticatedError, match=r"The API key .* has expired"):
@@ -100,12 +95,12 @@ def test_a_caller_has_the_limits_of_its_key_and_its_networks_count_for_each_use_
     sessions: sessionmaker[Session], migrated: Settings, customer: Customer
 ) -> None:
     make_customer(sessions)
-    limits = KeyLimits(
+    limits = api_keys.KeyLimits(
         scopes=[Scope.READ], import_suppliers=[customer.import_supplier], networks=["192.0.2.0/24"]
     )
     with sessions.begin() as session:
-        api_key = issue_api_key(session, organisation_name=customer.organisation, limits=limits)
-        key = get_api_key(session, api_key)
+        api_key = api_keys.issue_api_key(session, organisation_name=customer.organisation, limits=limits)
+        key = api_keys.get_api_key(session, api_key)
         expected = Caller(
             customer.organisation_id,
             key.id,
@@ -120,10 +115,10 @@ def test_a_caller_has_the_limits_of_its_key_and_its_networks_count_for_each_use_
         tokens = _obtain(sessions, migrated, replace(customer, api_key=api_key))
         assert _authenticate(sessions, migrated, tokens.token) == expected
         with sessions.begin() as session:
-            get_api_key(session, api_key).last_used_at = None
+            api_keys.get_api_key(session, api_key).last_used_at = None
         tokens = _refresh(sessions, migrated, tokens.refresh_token)
     with sessions() as session:
-        assert get_api_key(session, api_key).last_used_at is not None
+        assert api_keys.get_api_key(session, api_key).last_used_at is not None
     with acting_as(outside):
         with pytest.raises(PermissionDeniedError):
             _authenticate(sessions, migrated, tokens.token)

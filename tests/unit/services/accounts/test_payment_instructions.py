@@ -9,14 +9,7 @@ from sqlalchemy import func, update
 from sqlalchemy.orm import Session
 
 from migration_payloads.profile import Profile
-from migration_service.errors import (
-    AccountErasedError,
-    AccountNotFoundInBodyError,
-    ErrorItem,
-    PaymentInstructionRejectedError,
-    RequestFailedValidationError,
-    ServiceError,
-)
+from migration_service import errors
 from migration_service.models import Account, ImportSupplier, PaymentInstruction, PaymentVendor
 from migration_service.payment_vendors.protocol import PaymentInstructionDetails, VendorKind
 from migration_service.services.access.callers import Caller
@@ -28,11 +21,7 @@ from migration_service.services.accounts.payment_instructions import (
     store_instruction,
 )
 from migration_service.services.accounts.reading import read_account
-from migration_service.services.batches.work.added_data.instructions import (
-    Confirmed,
-    InstructionKey,
-    add_instructions,
-)
+from migration_service.services.batches.work.added_data import instructions
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.vendors import create_payment_vendor
 from support.imported_account import ImportedAccount
@@ -95,7 +84,7 @@ def test_a_customer_of_the_vendor_belongs_to_one_organisation(
     assert store_instruction(session, order, _details(customer_reference="one"))
     foreign = replace(opened, supplier=replace(opened.supplier, organisation_id=0))
     theirs = replace(order, account=foreign, reference="s")
-    with pytest.raises(PaymentInstructionRejectedError):
+    with pytest.raises(errors.PaymentInstructionRejectedError):
         store_instruction(session, theirs, _details(customer_reference="one"))
     assert store_instruction(session, theirs, _details(customer_reference="other"))
     assert store_instruction(session, replace(theirs, reference="t"), _details())
@@ -111,11 +100,11 @@ def test_an_unknown_field_is_an_error_under_the_strict_profile(
     session: Session, account: ImportedAccount, known: KnownSupplier, vendor: PaymentVendor
 ) -> None:
     data = account.pair | {"vendor": vendor.name, "reference": "r", "type": "CARD"}
-    body = PostedBody(data, unknown_fields=[ErrorItem("unknown_field", "No such field.", "colour")])
+    body = PostedBody(data, unknown_fields=[errors.ErrorItem("unknown_field", "No such field.", "colour")])
     caller = Caller(known.organisation_id, 1)
     assert not prepare_instruction(session, caller, body).exists
     session.execute(update(ImportSupplier).values(profile=Profile.STRICT))
-    with pytest.raises(RequestFailedValidationError) as caught:
+    with pytest.raises(errors.RequestFailedValidationError) as caught:
         prepare_instruction(session, caller, body)
     assert caught.value.errors == body.unknown_fields
 
@@ -125,10 +114,10 @@ def test_an_account_that_was_undone_or_erased_meanwhile_gets_no_instruction(
 ) -> None:
     data = account.pair | {"vendor": vendor.name, "reference": "r", "type": "CARD"}
     order = find_instruction(session, opened, data)
-    with pytest.raises(AccountNotFoundInBodyError):
+    with pytest.raises(errors.AccountNotFoundInBodyError):
         store_instruction(session, replace(order, account=replace(opened, id=opened.id + 1)), _details())
     session.execute(update(Account).where(Account.id == opened.id).values(erased_at=func.now()))
-    with pytest.raises(AccountErasedError):
+    with pytest.raises(errors.AccountErasedError):
         store_instruction(session, order, _details())
 
 
@@ -138,11 +127,13 @@ def test_a_batch_is_told_whether_an_instruction_is_new_or_why_it_is_not_stored(
     data = account.pair | {"vendor": vendor.name, "reference": "r", "type": "CARD"}
     order = find_instruction(session, opened, data)
 
-    def add(confirmed: Confirmed) -> bool | ServiceError | None:
-        (result,) = add_instructions(session, [Addition(opened, data)], {InstructionKey.of(data): confirmed})
+    def add(confirmed: instructions.Confirmed) -> bool | errors.ServiceError | None:
+        (result,) = instructions.add_instructions(
+            session, [Addition(opened, data)], {instructions.InstructionKey.of(data): confirmed}
+        )
         return result
 
-    assert add(Confirmed(order, _details())) is True
-    assert add(Confirmed(order, None)) is False, "the vendor was not asked, as it exists"
+    assert add(instructions.Confirmed(order, _details())) is True
+    assert add(instructions.Confirmed(order, None)) is False, "the vendor was not asked, as it exists"
     session.execute(update(Account).where(Account.id == opened.id).values(erased_at=func.now()))
-    assert isinstance(add(Confirmed(order, _details())), AccountErasedError)
+    assert isinstance(add(instructions.Confirmed(order, _details())), errors.AccountErasedError)

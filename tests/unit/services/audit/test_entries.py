@@ -369,9 +369,7 @@ def test_an_act_and_its_entry_are_committed_together(sessions: sessionmaker[Sess
     assert audited(sessions, subject=subject) == []
 
 
-def test_pages_of_the_audit_neither_repeat_nor_omit_entries(
-    sessions: sessionmaker[Session],
-) -> None:
+def test_pages_of_the_audit_neither_repeat_nor_omit_entries(sessions: sessionmaker[Session]) -> None:
     request_id = secrets.token_hex(8)
     with acting_as(Origin(kind=ActorKind.SYSTEM_USER, request_id=request_id)):
         for number in range(7):

@@ -18,12 +18,8 @@ from migration_service.services.batches.intake.quotas import BatchQuotas
 from migration_service.services.batches.intake.storing import IntakeLimits
 from migration_service.services.batches.intake.upload import validated_under
 from migration_service.services.batches.repeat import repeat_batch, stream_lines
+from migration_service.services.batches.results import line_results
 from migration_service.services.batches.results.counts import recount
-from migration_service.services.batches.results.line_results import (
-    ResultFilter,
-    stream_failed_lines,
-    stream_results,
-)
 from migration_service.services.batches.retry import Retried, Retryable, count_retryable, retry_failed
 from migration_service.states import BatchMode, LineStatus
 from support.audit import list_told
@@ -87,21 +83,21 @@ def _pending(session: Session, batch: Batch) -> list[int]:
 @pytest.mark.parametrize(
     ("wanted", "everything", "numbers"),
     [
-        (ResultFilter(), False, [1, 11]),
-        (ResultFilter(), True, [1, 2, 3, 11]),
-        (ResultFilter(code=_MAY_PASS), True, [1, 3, 11]),
-        (ResultFilter(code="required"), True, [2, 3]),
-        (ResultFilter(code="required"), False, []),
-        (ResultFilter(code="required", path="a.*"), True, [2]),
-        (ResultFilter(path="b"), True, [3]),
-        (ResultFilter(line=11), False, [11]),
-        (ResultFilter(line=2), True, [2]),
-        (ResultFilter(line=21), True, []),
-        (ResultFilter(code="nothing"), True, []),
+        (line_results.ResultFilter(), False, [1, 11]),
+        (line_results.ResultFilter(), True, [1, 2, 3, 11]),
+        (line_results.ResultFilter(code=_MAY_PASS), True, [1, 3, 11]),
+        (line_results.ResultFilter(code="required"), True, [2, 3]),
+        (line_results.ResultFilter(code="required"), False, []),
+        (line_results.ResultFilter(code="required", path="a.*"), True, [2]),
+        (line_results.ResultFilter(path="b"), True, [3]),
+        (line_results.ResultFilter(line=11), False, [11]),
+        (line_results.ResultFilter(line=2), True, [2]),
+        (line_results.ResultFilter(line=21), True, []),
+        (line_results.ResultFilter(code="nothing"), True, []),
     ],
 )
 def test_the_lines_that_may_pass_or_all_that_are_wanted_are_pending_again(
-    session: Session, batch: Batch, wanted: ResultFilter, numbers: list[int], *, everything: bool
+    session: Session, batch: Batch, wanted: line_results.ResultFilter, numbers: list[int], *, everything: bool
 ) -> None:
     before = count_retryable(session, batch, wanted)
     assert (before.everything if everything else before.may_pass) == len(numbers)
@@ -128,7 +124,7 @@ def test_all_lines_may_pass_once_the_rules_or_the_profile_have_changed(
     assert count_retryable(session, batch) == Retryable(2, 4)
     batch.validated_under = "others"
     assert count_retryable(session, batch) == Retryable(4, 4)
-    retry_failed(session, batch, ResultFilter(line=2))
+    retry_failed(session, batch, line_results.ResultFilter(line=2))
     # The others may still pass under the rules of now.
     assert batch.validated_under == "others"
     retry_failed(session, batch)
@@ -138,7 +134,7 @@ def test_all_lines_may_pass_once_the_rules_or_the_profile_have_changed(
 
 
 def test_the_audit_has_what_was_retried(session: Session, batch: Batch) -> None:
-    retry_failed(session, batch, ResultFilter(code=_MAY_PASS, path="c", line=11))
+    retry_failed(session, batch, line_results.ResultFilter(code=_MAY_PASS, path="c", line=11))
     retry_failed(session, batch)
     assert list_told(session, "batch.retried") == [
         (
@@ -183,8 +179,8 @@ def test_a_chunk_of_added_data_is_found_by_a_line_outside_its_range(
         )
     session.flush()
     recount(session, batch.id)
-    assert count_retryable(session, batch, ResultFilter(line=7)).everything == 1
-    assert retry_failed(session, batch, ResultFilter(line=7), everything=True).retried == 1
+    assert count_retryable(session, batch, line_results.ResultFilter(line=7)).everything == 1
+    assert retry_failed(session, batch, line_results.ResultFilter(line=7), everything=True).retried == 1
     assert _pending(session, batch) == [7]
 
 
@@ -205,7 +201,7 @@ def test_staged_lines_may_pass_and_a_batch_that_runs_goes_on(session: Session, c
     add_chunk(session, batch, 4, 4)
     recount(session, batch.id)
     started_at = batch.started_at
-    postcodes = ResultFilter(code="invalid_postcode", path="b")
+    postcodes = line_results.ResultFilter(code="invalid_postcode", path="b")
     assert count_retryable(session, batch, postcodes) == Retryable(1, 1)
     batch.validated_under = validated_under(None, "lenient")
     assert count_retryable(session, batch, postcodes) == Retryable(0, 1)
@@ -264,9 +260,9 @@ def test_every_line_of_a_batch_is_repeated_in_its_place(
     ("stream", "expected"),
     [
         (stream_lines, b"1\n2\n3\n4\n5\n"),
-        (stream_failed_lines, b"1\n2\n3\n4\n5\n"),
+        (line_results.stream_failed_lines, b"1\n2\n3\n4\n5\n"),
         (
-            lambda sessions, batch_id: stream_results(sessions, batch_id, ResultFormat.NDJSON),
+            lambda sessions, batch_id: line_results.stream_results(sessions, batch_id, ResultFormat.NDJSON),
             b"".join(
                 b'{"line_number":%d,"external_account_number":null,"status":"FAILED",'
                 b'"service_account_number":null,"errors":[],"warnings":[],"staging_result":null}\n' % number

@@ -11,24 +11,8 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.db.base import new_id
 from migration_service.errors import BatchStateError
 from migration_service.models import ApiKey, Batch, Undo
-from migration_service.services.batches.control import (
-    cancel_batch,
-    pause_batch,
-    report_batch,
-    resume_batch,
-)
+from migration_service.services.batches import control, states
 from migration_service.services.batches.error_thresholds import ErrorThreshold
-from migration_service.services.batches.states import (
-    CANCEL,
-    PAUSE,
-    REOPEN,
-    RESUME,
-    change_batch,
-    complete_batches,
-    follow_keys,
-    follow_suppliers,
-    pause_for,
-)
 from migration_service.services.batches.undo_guards import find_undos_of_plans, require_no_undo
 from migration_service.services.setup.suppliers import set_status
 from migration_service.services.waves.reading import list_waves
@@ -48,10 +32,10 @@ from unit.services.waves.wave_rows import batch_of, make_plan
 
 _OPEN = (BatchState.RUNNING, BatchState.WAITING)
 _SOURCES = {
-    "pause": (PAUSE, {"RUNNING", "WAITING"}, "PAUSED"),
-    "resume": (RESUME, {"PAUSED", "STOPPED"}, "RUNNING"),
-    "cancel": (CANCEL, {"RUNNING", "WAITING", "PAUSED", "STOPPED"}, "CANCELLED"),
-    "reopen": (REOPEN, {"COMPLETED"}, "RUNNING"),
+    "pause": (states.PAUSE, {"RUNNING", "WAITING"}, "PAUSED"),
+    "resume": (states.RESUME, {"PAUSED", "STOPPED"}, "RUNNING"),
+    "cancel": (states.CANCEL, {"RUNNING", "WAITING", "PAUSED", "STOPPED"}, "CANCELLED"),
+    "reopen": (states.REOPEN, {"COMPLETED"}, "RUNNING"),
 }
 
 
@@ -71,9 +55,9 @@ def test_a_change_is_possible_from_its_states_only(
     batch = make_batch(session, customer, state=state, **before)
     if state not in sources:
         with pytest.raises(BatchStateError, match=f"The batch is {state}. This is only possible if it is"):
-            change_batch(session, batch, change)
+            states.change_batch(session, batch, change)
         return
-    change_batch(session, batch, change)
+    states.change_batch(session, batch, change)
     session.flush()
     assert _states(session, batch) == [(target, None, target == "CANCELLED")]
     assert (batch.brake_since is not None) is (target == "RUNNING")
@@ -92,7 +76,7 @@ def test_open_batches_whose_chunks_are_all_done_are_completed(session: Session, 
         make(BatchState.RUNNING, ChunkState.DONE, it) for it in (ChunkState.PENDING, ChunkState.DISPATCHED)
     ]
     held = [make(it, ChunkState.DONE) for it in (BatchState.PAUSED, BatchState.STOPPED)]
-    complete_batches(session)
+    states.complete_batches(session)
     assert _states(session, *done) == [("COMPLETED", None, True)] * 2
     assert _states(session, *left) == [("RUNNING", "why", False)] * 2
     assert _states(session, *held) == [("PAUSED", "why", False), ("STOPPED", "why", False)]
@@ -110,7 +94,7 @@ def test_batches_of_a_revoked_key_are_paused(sessions: sessionmaker[Session], cu
             make_batch(session, customer),
             make_batch(session, customer, api_key_id=own, state=BatchState.COMPLETED),
         ]
-        follow_keys(session)
+        states.follow_keys(session)
         assert _states(session, *paused) == [("PAUSED", "api_key_revoked", False)] * 2
         assert [state for state, _, _ in _states(session, *kept)] == ["RUNNING", "RUNNING", "COMPLETED"]
 
@@ -119,11 +103,11 @@ def test_a_batch_that_runs_is_paused_once_and_no_other_one(session: Session, cus
     batches = [make_batch(session, customer, state=state) for state in _OPEN]
     other = make_batch(session, customer)
     for batch in batches:
-        paused = pause_for(session, batch.id, "window_closed")
+        paused = states.pause_for(session, batch.id, "window_closed")
         assert paused is not None
         assert paused.organisation_id == customer.organisation_id
-        assert pause_for(session, batch.id, "window_closed") is None
-    assert pause_for(session, new_id(), "window_closed") is None
+        assert states.pause_for(session, batch.id, "window_closed") is None
+    assert states.pause_for(session, new_id(), "window_closed") is None
     assert _states(session, *batches, other) == [
         ("PAUSED", "window_closed", False),
         ("PAUSED", "window_closed", False),
@@ -158,7 +142,7 @@ def test_batches_that_create_accounts_follow_their_supplier(
             make_batch(session, other, mode="stage"),
         ]
         before = _states(session, *kept)
-        follow_suppliers(session)
+        states.follow_suppliers(session)
         assert _states(session, *following) == [expected] * len(sources)
         assert [it.runs_since is not None for it in following] == [expected[0] == "RUNNING"] * len(sources)
         assert _states(session, *kept) == before
@@ -173,14 +157,14 @@ def test_a_change_sees_what_another_session_has_changed(
         with sessions.begin() as other:
             other.execute(update(Batch).values(state=BatchState.COMPLETED))
         with pytest.raises(BatchStateError, match=r"The batch is COMPLETED\. .* RUNNING or WAITING"):
-            change_batch(session, batch, PAUSE)
+            states.change_batch(session, batch, states.PAUSE)
 
 
 def test_a_changed_batch_is_locked(sessions: sessionmaker[Session], customer: Customer) -> None:
     with sessions() as session:
         batch = make_batch(session, customer)
         session.commit()
-        change_batch(session, batch, PAUSE)
+        states.change_batch(session, batch, states.PAUSE)
         with sessions() as other:
             free = select(Batch.id).where(Batch.id == batch.id).with_for_update(skip_locked=True)
             assert other.scalars(free).all() == []
@@ -218,7 +202,7 @@ def test_a_report_has_everything_that_is_known_of_a_batch(session: Session, cust
         **worked,
     )
     add_chunk(session, batch, 10, counts={"PENDING": 7, "DEFERRED": 3})
-    report = report_batch(session, batch)
+    report = control.report_batch(session, batch)
     assert {name: getattr(report, name) for name in stored} == stored
     assert (report.batch_id, report.import_supplier) == (batch.id, customer.import_supplier)
     assert (report.operations_team_name, report.file_sha256) == (customer.operations_team, sha256.hex())
@@ -234,7 +218,7 @@ def test_a_report_has_everything_that_is_known_of_a_batch(session: Session, cust
     assert report.brake == brake | {"lines": 25, "errors": 2, "codes": {"required": 2}}
     batch.state, batch.finished_at, batch.lines_removed_at = "CANCELLED", now, now
     session.flush()
-    report = report_batch(session, batch)
+    report = control.report_batch(session, batch)
     assert (report.rate, report.time_left) == (3.4, None)
     assert (report.finished_at, report.lines_removed_at) == (now, now)
 
@@ -250,7 +234,7 @@ def test_a_report_has_the_time_left_as_a_range_unless_the_batch_makes_no_progres
         at = now - timedelta(seconds=ago + place)
         add_chunk(session, batch, place, worked=100, worked_at=at, counts={"VALID": 100})
     add_chunk(session, batch, 90, counts={"PENDING": 5_000})
-    report = report_batch(session, batch)
+    report = control.report_batch(session, batch)
     assert (report.condition, report.runs_until) == (condition, closes)
     assert report.rate is not None
     if condition:
@@ -263,9 +247,9 @@ def test_a_report_has_the_time_left_as_a_range_unless_the_batch_makes_no_progres
 @pytest.mark.parametrize(
     ("act", "state", "target", "action"),
     [
-        (pause_batch, "RUNNING", "PAUSED", "batch.paused"),
-        (resume_batch, "PAUSED", "RUNNING", "batch.resumed"),
-        (cancel_batch, "PAUSED", "CANCELLED", "batch.cancelled"),
+        (control.pause_batch, "RUNNING", "PAUSED", "batch.paused"),
+        (control.resume_batch, "PAUSED", "RUNNING", "batch.resumed"),
+        (control.cancel_batch, "PAUSED", "CANCELLED", "batch.cancelled"),
     ],
 )
 def test_what_people_do_changes_the_state_and_is_in_the_audit(

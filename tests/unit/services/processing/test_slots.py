@@ -10,12 +10,7 @@ from redis import Redis
 from migration_service.connections import make_redis
 from migration_service.errors import ShareUsedError
 from migration_service.services.processing import slots as slots_module
-from migration_service.services.processing.slots import (
-    LiveAttempt,
-    SlotOwedError,
-    Slots,
-    SlotsStaleError,
-)
+from migration_service.services.processing.slots import LiveAttempt, SlotOwedError, Slots, SlotsStaleError
 
 
 @pytest.fixture

@@ -10,19 +10,8 @@ import pytest
 from sqlalchemy import delete, null, select
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service import models
 from migration_service.db.base import new_id
-from migration_service.models import (
-    Account,
-    Acknowledgement,
-    Batch,
-    BatchLine,
-    Ledger,
-    Note,
-    PaymentInstruction,
-    PaymentVendor,
-    Statement,
-    Transaction,
-)
 from migration_service.services.accounts.notes import hash_sameness
 from migration_service.services.batches.work.added_data.operations import OPERATIONS
 from migration_service.services.reconciliation import added_data, submitted
@@ -49,7 +38,7 @@ class Book:
     within: sessionmaker[Session]
     known: KnownSupplier
 
-    def batch(self, kind: str, *, chunk: bool = True, **values: Any) -> Batch:
+    def batch(self, kind: str, *, chunk: bool = True, **values: Any) -> models.Batch:
         """Insert a batch of added data, with a chunk."""
         batch = make_batch(self.session, self.known, **{"mode": "import", "kind": kind} | values)
         if chunk:
@@ -57,14 +46,14 @@ class Book:
         return batch
 
     def send(
-        self, batch: Batch, line: int, number: str, body: Any, *, status: str = "ADDED", chunk: int = 1
+        self, batch: models.Batch, line: int, number: str, body: Any, *, status: str = "ADDED", chunk: int = 1
     ) -> None:
         operation = OPERATIONS.get(BatchKind(batch.kind), OPERATIONS[BatchKind.NOTES])
         items = body if operation.member in body else {operation.member: [body]}
         understood = operation.understand(items)
         make_line(self.session, batch, line, number, status, understood=understood, chunk_line=chunk)
 
-    def check(self, batch: Batch | None, differing: dict[str, Any], equal: dict[str, Any]) -> None:
+    def check(self, batch: models.Batch | None, differing: dict[str, Any], equal: dict[str, Any]) -> None:
         """Compare a batch, or all. Account 1 differs, by these sums. What is equal adds to the totals."""
         verdict, found = compare(self.within, self.known, batch.id if batch else None)
         differences = [_difference(measure, *sums) for measure, sums in differing.items()]
@@ -87,14 +76,14 @@ def _difference(measure: str, staged: Any, created: Any) -> Difference:
     return Difference(measure, Decimal(staged), Decimal(created))
 
 
-def _make(session: Session, known: KnownSupplier, number: str) -> Account:
+def _make(session: Session, known: KnownSupplier, number: str) -> models.Account:
     process = make_created(session, known, number, service_account_number=f"A-{known.code} {number}")
-    return session.scalars(select(Account).filter_by(account_import_process_id=process.id)).one()
+    return session.scalars(select(models.Account).filter_by(account_import_process_id=process.id)).one()
 
 
-def _make_ledger(session: Session, known: KnownSupplier, number: str) -> Ledger:
+def _make_ledger(session: Session, known: KnownSupplier, number: str) -> models.Ledger:
     account = _make(session, known, number)
-    return session.scalars(select(Ledger).filter_by(account_pk=account.id)).one()
+    return session.scalars(select(models.Ledger).filter_by(account_pk=account.id)).one()
 
 
 def _transaction(id_: str, amount: str, type_: str) -> dict[str, str]:
@@ -117,7 +106,7 @@ def test_transactions_are_compared_by_their_ids(session: Session, book: Book, ot
     ):
         keys = {"ledger_pk": ledger.id, "account_pk": ledger.account_pk, "position": 0, "period": "ADDED"}
         values = {**_transaction(id_, amount, type_), "transaction_date": _DAY, "request_id": trace}
-        add(session, Transaction(**keys, **values))
+        add(session, models.Transaction(**keys, **values))
         ledger.ledger_balance += Decimal(amount) * (1 if type_ in ("PAYMENT", "CREDIT") else -1)
     sent = [_transaction("less", "2.01", "CHARGE"), _transaction("typed", "3", "CHARGE")]
     foreign_item = _transaction("foreign", "41", "CHARGE")
@@ -152,7 +141,7 @@ def test_statements_are_compared_by_their_ids(session: Session, book: Book) -> N
         (two, "gone", 800, own),
     ):
         keys = {"account_pk": account.id, "position": 0, "origin": "ADDED", "request_id": trace}
-        add(session, Statement(**keys, statement_id=id_, number=id_, gross_amount=amount, **days))
+        add(session, models.Statement(**keys, statement_id=id_, number=id_, gross_amount=amount, **days))
     amounts = {"same": 100, "less": 201, "foreign": 403, "gone": 800}
     items = [{"statement_id": id_, "gross_amount": amount} for id_, amount in amounts.items()]
     book.send(batch, 1, "1", {"statements": items})
@@ -183,7 +172,10 @@ def test_notes_are_compared_by_their_text_or_their_documents(session: Session, b
         values = {"body": body, "documents": documents, "is_pinned": False, "request_id": trace}
         sameness = hash_sameness({"body": body, "document_paths": documents})
         made_at = _AT.replace(day=day)
-        add(session, Note(account_pk=account.id, created_at=made_at, sameness_sha256=sameness, **values))
+        add(
+            session,
+            models.Note(account_pk=account.id, created_at=made_at, sameness_sha256=sameness, **values),
+        )
     items = [
         {"body": "same"},
         {"body": "two\nlines"},
@@ -206,7 +198,7 @@ def test_notes_are_compared_by_their_text_or_their_documents(session: Session, b
 
 def test_payment_instructions_are_compared_by_vendor_type_and_reference(session: Session, book: Book) -> None:
     one, two = (_make(session, book.known, number) for number in "12")
-    acme, best = (add(session, PaymentVendor(name=it, kind="http", url="")) for it in ("Acme", "Best"))
+    acme, best = (add(session, models.PaymentVendor(name=it, kind="http", url="")) for it in ("Acme", "Best"))
     batch = book.batch("payment-instructions")
     own = f"batch {batch.id}"
     for account, vendor, type_, reference, trace in (
@@ -217,7 +209,7 @@ def test_payment_instructions_are_compared_by_vendor_type_and_reference(session:
         (two, acme, "CARD", "account", own),
     ):
         keys = {"account_pk": account.id, "payment_vendor_pk": vendor.id, "request_id": trace}
-        add(session, PaymentInstruction(**keys, reference=reference, type=type_, details={}))
+        add(session, models.PaymentInstruction(**keys, reference=reference, type=type_, details={}))
     references = ("same", "vendor", "type", "foreign", "account", "reference", "same")
     for line, reference in enumerate(references, 1):
         name = "ACME" if line < len(references) else "acme"
@@ -227,7 +219,7 @@ def test_payment_instructions_are_compared_by_vendor_type_and_reference(session:
         book.check(target, {"added payment_instructions": sums}, {"added payment_instructions": 1})
 
 
-def _note_lines(book: Book, batch: Batch, *numbers: str) -> None:
+def _note_lines(book: Book, batch: models.Batch, *numbers: str) -> None:
     """Insert a chunk for each of these accounts, with a line whose note it does not have."""
     for line, number in reversed([*enumerate(numbers, 1)]):
         add_chunk(book.session, batch, line)
@@ -297,7 +289,7 @@ def test_lines_are_counted_and_listed_by_what_became_of_them(
     make_line(session, another, 1, "1", "FAILED")
     for supplier, of, line in ((known, batch, 5), (known, batch, 7), (known, another, 2), (other, batch, 1)):
         keys = {"import_supplier_id": supplier.id, "batch_id": of.id, "line_number": line}
-        add(session, Acknowledgement(**keys, reason="", acknowledged_by=""))
+        add(session, models.Acknowledgement(**keys, reason="", acknowledged_by=""))
     assert count_submitted(session, known.id, batch_id=batch.id) == _SENT
     errors = [{"code": "x", "detail": "", "attr": None}]
     expected = [
@@ -311,6 +303,6 @@ def test_lines_are_counted_and_listed_by_what_became_of_them(
     monkeypatch.setattr(submitted, "PAGE", 1)
     lines = find_open(within, known.id, batch_id=batch.id)
     assert next(lines) == expected[0]
-    session.execute(delete(BatchLine).where(BatchLine.line_number == 2))
+    session.execute(delete(models.BatchLine).where(models.BatchLine.line_number == 2))
     assert list(lines) == expected[2:]
     assert count_submitted(session, known.id, batch_id=book.batch("notes").id) == _NOTHING

@@ -161,10 +161,7 @@ def test_a_batch_has_what_is_on_its_lines(
 
 @pytest.mark.usefixtures("unsorted")
 def test_pages_join(
-    session: Session,
-    within: sessionmaker[Session],
-    known: KnownSupplier,
-    book: list[Batch],
+    session: Session, within: sessionmaker[Session], known: KnownSupplier, book: list[Batch]
 ) -> None:
     targets: list[UUID | None] = [None, book[1].id]
     make_process(session, known, "waiting", state="PENDING")

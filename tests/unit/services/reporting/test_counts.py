@@ -10,67 +10,40 @@ from sqlalchemy.orm import Session
 from migration_service.db.base import new_id
 from migration_service.errors import DuplicateLineError
 from migration_service.models import Account, Batch, Customer, CustomerEmail, ImportSupplier, ServiceLimit
-from migration_service.services.reporting.counts import (
-    InProgress,
-    OpenBatches,
-    count_accounts,
-    list_paused_suppliers,
-    read_in_progress,
-    read_open_batches,
-    read_running_batches,
-)
+from migration_service.services.reporting import counts, import_suppliers, work
 from migration_service.services.reporting.emails import ListedEmail, count_emails, list_emails
 from migration_service.services.reporting.history import count_created_by_day, count_failures_by_code
-from migration_service.services.reporting.import_suppliers import (
-    count_states,
-)
-from migration_service.services.reporting.work import (
-    RunningChunk,
-    RunningRequest,
-    list_running_chunks,
-    list_running_requests,
-)
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import EmailState
-from support.rows import (
-    add,
-    add_chunk,
-    make_account,
-    make_attempt,
-    make_batch,
-    make_line,
-    make_process,
-    make_supplier,
-    read_now,
-)
+from support import rows
 
 
 def test_nothing_is_in_progress(session: Session, known: KnownSupplier) -> None:
-    make_process(session, known, "1", state="PENDING")
+    rows.make_process(session, known, "1", state="PENDING")
     session.get_one(ServiceLimit, 1).concurrency_limit = 7
-    assert read_in_progress(session) == InProgress(0, 0.0, 7)
+    assert counts.read_in_progress(session) == counts.InProgress(0, 0.0, 7)
 
 
 def test_what_is_in_progress_has_a_slot_each(session: Session, known: KnownSupplier) -> None:
-    now = read_now(session)
+    now = rows.read_now(session)
     for number, state, age in (
         ("1", "IN_PROGRESS", 30),
         ("2", "IN_PROGRESS", 90),
         ("3", "IN_PROGRESS", 60),
         ("4", "PENDING", 500),
     ):
-        process = make_process(session, known, number, state=state)
-        make_attempt(session, known, process, created_at=now - timedelta(seconds=age))
+        process = rows.make_process(session, known, number, state=state)
+        rows.make_attempt(session, known, process, created_at=now - timedelta(seconds=age))
     for mode, attempts in (("import", 2), ("dry-run", 3), ("stage", 4), ("validate", 5), ("import", None)):
         ids = None if attempts is None else [new_id() for _ in range(attempts)]
-        add_chunk(session, make_batch(session, known, mode=mode), attempts=ids)
+        rows.add_chunk(session, rows.make_batch(session, known, mode=mode), attempts=ids)
     session.get_one(ServiceLimit, 1).concurrency_limit = None
-    assert read_in_progress(session) == InProgress(3 + 5, 90.0, None)
+    assert counts.read_in_progress(session) == counts.InProgress(3 + 5, 90.0, None)
 
 
 def _make_open(session: Session, known: KnownSupplier, other: KnownSupplier) -> dict[str, float]:
     """Insert open batches, and one that is over. Return how long those that run were idle, by batch."""
-    now = read_now(session)
+    now = rows.read_now(session)
     idle = {}
     for supplier, state, lines, done, age in (
         (other, "RUNNING", 5, 1, 40),
@@ -82,7 +55,7 @@ def _make_open(session: Session, known: KnownSupplier, other: KnownSupplier) -> 
     ):
         ended = now if state == "COMPLETED" else None
         worked = now - timedelta(seconds=age)
-        batch = make_batch(
+        batch = rows.make_batch(
             session,
             supplier,
             state=state,
@@ -92,7 +65,7 @@ def _make_open(session: Session, known: KnownSupplier, other: KnownSupplier) -> 
             finished_at=ended,
         )
         is_done = done == lines
-        add_chunk(
+        rows.add_chunk(
             session,
             batch,
             last_line=lines,
@@ -113,7 +86,7 @@ def test_open_batches_are_summed_by_supplier(
     session: Session, known: KnownSupplier, other: KnownSupplier
 ) -> None:
     _make_open(session, known, other)
-    found = read_open_batches(session)
+    found = counts.read_open_batches(session)
     assert [it.import_supplier for it in found] == ["MINE", "OTHER"]
     mine, theirs = found
     assert mine.batches == {"RUNNING": 3, "PAUSED": 1}
@@ -126,14 +99,16 @@ def test_open_batches_are_summed_by_supplier(
         "STAGED": 1,
         "PENDING": 4,
     }
-    assert theirs == OpenBatches("OTHER", {"RUNNING": 1}, theirs.lines, 40.0, 0)
+    assert theirs == counts.OpenBatches("OTHER", {"RUNNING": 1}, theirs.lines, 40.0, 0)
 
 
 def test_the_batch_that_is_idle_for_longest_comes_first(
     session: Session, known: KnownSupplier, other: KnownSupplier
 ) -> None:
     idle = _make_open(session, known, other)
-    found = [(str(batch_id), it.idle_seconds) for batch_id, it in read_running_batches(session).items()]
+    found = [
+        (str(batch_id), it.idle_seconds) for batch_id, it in counts.read_running_batches(session).items()
+    ]
     assert found == sorted(idle.items(), key=lambda it: -it[1])
     assert len(found) == 3
 
@@ -143,16 +118,16 @@ def test_paused_suppliers_have_the_batches_that_wait_for_them(
     session: Session, known: KnownSupplier, other: KnownSupplier
 ) -> None:
     for state in ("WAITING", "WAITING", "PAUSED"):
-        make_batch(session, other, state=state)
-    make_batch(session, known, state="WAITING")
-    assert list_paused_suppliers(session) == []
+        rows.make_batch(session, other, state=state)
+    rows.make_batch(session, known, state="WAITING")
+    assert counts.list_paused_suppliers(session) == []
     session.get_one(ImportSupplier, other.id).status = "Paused"
-    assert list_paused_suppliers(session) == [("OTHER", 2)]
+    assert counts.list_paused_suppliers(session) == [("OTHER", 2)]
     session.get_one(ImportSupplier, known.id).status = "Paused"
-    assert list_paused_suppliers(session) == [("MINE", 1), ("OTHER", 2)]
+    assert counts.list_paused_suppliers(session) == [("MINE", 1), ("OTHER", 2)]
     for number in range(2):
-        make_batch(session, known, state="WAITING", name=str(number))
-    assert list_paused_suppliers(session) == [("MINE", 3), ("OTHER", 2)]
+        rows.make_batch(session, known, state="WAITING", name=str(number))
+    assert counts.list_paused_suppliers(session) == [("MINE", 3), ("OTHER", 2)]
 
 
 def test_accounts_and_attempts_are_counted(
@@ -160,9 +135,9 @@ def test_accounts_and_attempts_are_counted(
 ) -> None:
     for supplier, states in ((known, ("PENDING", "IMPORTED", "IMPORTED")), (other, ("IMPORTED",))):
         for number, state in enumerate(states):
-            make_process(session, supplier, str(number), state=state)
-    assert count_accounts(session)["attempts"] == []
-    process = make_process(session, other, "9", state="SKIPPED")
+            rows.make_process(session, supplier, str(number), state=state)
+    assert counts.count_accounts(session)["attempts"] == []
+    process = rows.make_process(session, other, "9", state="SKIPPED")
     for outcome, code in (
         ("SUCCEEDED", None),
         ("FAILED", "broken"),
@@ -170,11 +145,11 @@ def test_accounts_and_attempts_are_counted(
         ("FAILED", "account_failed_validation"),
         (None, None),
     ):
-        ended = read_now(session) if outcome else None
-        make_attempt(session, other, process, outcome=outcome, error_code=code, finished_at=ended)
+        ended = rows.read_now(session) if outcome else None
+        rows.make_attempt(session, other, process, outcome=outcome, error_code=code, finished_at=ended)
     for mode, refused in (("import", 3), ("import", 4), ("dry-run", 100), ("stage", 1_000)):
-        add_chunk(session, make_batch(session, known, mode=mode), refused=refused)
-    found = count_accounts(session)
+        rows.add_chunk(session, rows.make_batch(session, known, mode=mode), refused=refused)
+    found = counts.count_accounts(session)
     assert sorted(found["accounts"]) == [
         ["MINE", "IMPORTED", 2],
         ["MINE", "PENDING", 1],
@@ -195,7 +170,7 @@ _ZONE = ZoneInfo("Etc/GMT-13")
 def test_accounts_are_counted_by_the_day_of_the_zone(
     session: Session, known: KnownSupplier, other: KnownSupplier
 ) -> None:
-    today = read_now(session).astimezone(_ZONE).date()
+    today = rows.read_now(session).astimezone(_ZONE).date()
     midnight = datetime.combine(today, time(), _ZONE)
     moment = timedelta(microseconds=1)
     for number, at in enumerate(
@@ -208,8 +183,8 @@ def test_accounts_are_counted_by_the_day_of_the_zone(
             None,
         )
     ):
-        make_process(session, known, str(number), account_created_at=at)
-    make_process(session, other, "1", account_created_at=midnight)
+        rows.make_process(session, known, str(number), account_created_at=at)
+    rows.make_process(session, other, "1", account_created_at=midnight)
     found = count_created_by_day(session, known.id, days=5, zone=_ZONE)
     assert found == [(today - timedelta(days=4 - index), n) for index, n in enumerate((0, 1, 1, 1, 2))]
     assert count_created_by_day(session, known.id, days=1, zone=_ZONE) == [(today, 2)]
@@ -221,19 +196,21 @@ def _fail(session: Session, batch: Batch, *lines: tuple[str | None, str]) -> Non
     """Add failed lines of account numbers, each with the codes of its errors."""
     for place, (number, codes) in enumerate(lines, 1):
         errors = [{"code": code, "detail": "", "attr": None} for code in codes.split()]
-        make_line(session, batch, place, number, "FAILED", errors=errors)
-    add_chunk(session, batch, first_line=1, last_line=len(lines), counts={"FAILED": len(lines)})
+        rows.make_line(session, batch, place, number, "FAILED", errors=errors)
+    rows.add_chunk(session, batch, first_line=1, last_line=len(lines), counts={"FAILED": len(lines)})
 
 
 def test_the_most_frequent_codes_of_what_is_refused_now_come_first(
     session: Session, known: KnownSupplier, other: KnownSupplier
 ) -> None:
-    first, second, third = (make_batch(session, known, mode=mode) for mode in ("stage", "import", "import"))
+    first, second, third = (
+        rows.make_batch(session, known, mode=mode) for mode in ("stage", "import", "import")
+    )
     _fail(session, first, ("1", "a a"), ("2", "a b"), ("3", "settled"), (None, "c"))
     _fail(session, second, ("2", "b"), ("4", "b"), (None, "c"), ("4", DuplicateLineError.code))
-    make_process(session, known, "3", state="PENDING")
+    rows.make_process(session, known, "3", state="PENDING")
     for supplier, mode in ((known, "validate"), (known, "dry-run"), (other, "import")):
-        _fail(session, make_batch(session, supplier, mode=mode), ("9", "elsewhere"))
+        _fail(session, rows.make_batch(session, supplier, mode=mode), ("9", "elsewhere"))
     expected = [("b", 2), ("c", 2), ("a", 1)]
     assert count_failures_by_code(session, known.id) == expected
     assert count_failures_by_code(session, known.id, limit=2) == expected[:2]
@@ -247,7 +224,7 @@ _NONE = {"PENDING": 0, "IN_PROGRESS": 0, "IMPORTED": 0, "SKIPPED": 0}
 @pytest.fixture
 def second(session: Session, known: KnownSupplier, other: KnownSupplier) -> KnownSupplier:
     """Insert accounts, and return another supplier of the first organisation, whose code comes first."""
-    made = make_supplier(session, "ANOTHER", known.organisation_id)
+    made = rows.make_supplier(session, "ANOTHER", known.organisation_id)
     paused = {"status": "Paused", "profile": "strict"}
     session.execute(update(ImportSupplier).where(ImportSupplier.id == made.id).values(paused))
     for supplier, states in (
@@ -256,20 +233,20 @@ def second(session: Session, known: KnownSupplier, other: KnownSupplier) -> Know
         (other, ("PENDING",)),
     ):
         for number, state in enumerate(states):
-            make_process(session, supplier, str(number), state=state)
+            rows.make_process(session, supplier, str(number), state=state)
     return made
 
 
 def test_states_are_counted_for_the_suppliers_that_are_named(
     session: Session, known: KnownSupplier, second: KnownSupplier
 ) -> None:
-    found = count_states(session, [second.id, known.id])
+    found = import_suppliers.count_states(session, [second.id, known.id])
     assert found == {second.id: _NONE | {"SKIPPED": 1}, known.id: found[known.id]}
     assert sum(found[known.id].values()) == 4
 
 
 @pytest.fixture
-def requests(session: Session, known: KnownSupplier, other: KnownSupplier) -> list[RunningRequest]:
+def requests(session: Session, known: KnownSupplier, other: KnownSupplier) -> list[work.RunningRequest]:
     """Three attempts in progress, the oldest first, and one of an account that is pending again."""
     made = []
     for supplier, number, state, dry_run, tries, age in (
@@ -278,23 +255,23 @@ def requests(session: Session, known: KnownSupplier, other: KnownSupplier) -> li
         (other, "3", "IN_PROGRESS", False, 3, 20),
         (known, "4", "PENDING", False, 4, 40),
     ):
-        process = make_process(session, supplier, number, state=state, tries=tries)
-        at = read_now(session) - timedelta(seconds=age)
-        attempt = make_attempt(session, supplier, process, dry_run=dry_run, created_at=at)
+        process = rows.make_process(session, supplier, number, state=state, tries=tries)
+        at = rows.read_now(session) - timedelta(seconds=age)
+        attempt = rows.make_attempt(session, supplier, process, dry_run=dry_run, created_at=at)
         if state == "IN_PROGRESS":
-            made.append(RunningRequest(supplier.code, number, attempt.id, dry_run, tries, float(age)))
+            made.append(work.RunningRequest(supplier.code, number, attempt.id, dry_run, tries, float(age)))
     return sorted(made, key=lambda it: -it.seconds)
 
 
 def test_running_requests_are_those_of_the_suppliers(
-    session: Session, known: KnownSupplier, other: KnownSupplier, requests: list[RunningRequest]
+    session: Session, known: KnownSupplier, other: KnownSupplier, requests: list[work.RunningRequest]
 ) -> None:
     first, second, third = requests
-    assert list_running_requests(session, import_supplier_ids=None) == requests
-    assert list_running_requests(session, import_supplier_ids=None, limit=2) == [first, second]
-    assert list_running_requests(session, import_supplier_ids=[known.id]) == [first, third]
-    assert list_running_requests(session, import_supplier_ids=[known.id, other.id]) == requests
-    assert list_running_requests(session, import_supplier_ids=[]) == []
+    assert work.list_running_requests(session, import_supplier_ids=None) == requests
+    assert work.list_running_requests(session, import_supplier_ids=None, limit=2) == [first, second]
+    assert work.list_running_requests(session, import_supplier_ids=[known.id]) == [first, third]
+    assert work.list_running_requests(session, import_supplier_ids=[known.id, other.id]) == requests
+    assert work.list_running_requests(session, import_supplier_ids=[]) == []
 
 
 def test_running_chunks_are_those_of_the_suppliers(
@@ -307,20 +284,20 @@ def test_running_chunks_are_those_of_the_suppliers(
         (other, {}, 3, 7, 20),
         (known, {}, None, 8, 40),
     ):
-        batch = make_batch(session, supplier, **names)
-        at = read_now(session) - timedelta(seconds=age)
+        batch = rows.make_batch(session, supplier, **names)
+        at = rows.read_now(session) - timedelta(seconds=age)
         ids = None if attempts is None else [new_id() for _ in range(attempts)]
-        add_chunk(session, batch, 4, last_line=7, attempts=ids, tries=tries, dispatched_at=at)
+        rows.add_chunk(session, batch, 4, last_line=7, attempts=ids, tries=tries, dispatched_at=at)
         if attempts is not None:
             name = names.get("name") or names.get("file_name")
-            chunk = RunningChunk(supplier.code, batch.id, name, 4, 7, attempts, tries, float(age))
+            chunk = work.RunningChunk(supplier.code, batch.id, name, 4, 7, attempts, tries, float(age))
             made.append(chunk)
     made.sort(key=lambda it: -it.seconds)
     first, second, third = made
-    assert list_running_chunks(session, import_supplier_ids=None) == made
-    assert list_running_chunks(session, import_supplier_ids=None, limit=2) == [first, second]
-    assert list_running_chunks(session, import_supplier_ids=[known.id]) == [first, third]
-    assert list_running_chunks(session, import_supplier_ids=[]) == []
+    assert work.list_running_chunks(session, import_supplier_ids=None) == made
+    assert work.list_running_chunks(session, import_supplier_ids=None, limit=2) == [first, second]
+    assert work.list_running_chunks(session, import_supplier_ids=[known.id]) == [first, third]
+    assert work.list_running_chunks(session, import_supplier_ids=[]) == []
 
 
 _AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -329,8 +306,8 @@ _AT = datetime(2026, 1, 1, tzinfo=UTC)
 def _make_email(
     session: Session, account: Account, code: str, state: str = "PENDING", **values: object
 ) -> ListedEmail:
-    customer = add(session, Customer(account_pk=account.id, position=0))
-    email = add(
+    customer = rows.add(session, Customer(account_pk=account.id, position=0))
+    email = rows.add(
         session,
         CustomerEmail(
             organisation_id=1, import_supplier_id=1, customer_pk=customer.id, state=state, **values
@@ -352,8 +329,8 @@ def _make_email(
 @pytest.fixture
 def emails(session: Session, known: KnownSupplier, other: KnownSupplier) -> list[ListedEmail]:
     """Return four e-mails, the newest first. The third one is of the other supplier."""
-    one, two = (make_account(session, make_process(session, known, number)) for number in "12")
-    theirs = make_account(session, make_process(session, other, "1"))
+    one, two = (rows.make_account(session, rows.make_process(session, known, number)) for number in "12")
+    theirs = rows.make_account(session, rows.make_process(session, other, "1"))
     failed = {"failures": 3, "error": "refused", "next_try_at": _AT}
     return [
         _make_email(session, one, "MINE", "SENT", sent_at=_AT, created_at=_AT),

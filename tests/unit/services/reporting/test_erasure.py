@@ -22,24 +22,10 @@ from migration_service.models import (
     PaymentVendor,
     SkipMark,
 )
-from migration_service.services.accounts.erasure import (
-    Erasure,
-    erase_account,
-    erase_outcomes,
-    remove_staged_again,
-)
+from migration_service.services.accounts import erasure
 from migration_service.services.setup.suppliers import KnownSupplier
+from support import rows
 from support.audit import list_told
-from support.rows import (
-    add,
-    make_account,
-    make_attempt,
-    make_batch,
-    make_line,
-    make_process,
-    make_supplier,
-    read_now,
-)
 
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -113,8 +99,8 @@ def _tables() -> list[Table]:
 
 def _make_whole(session: Session, known: KnownSupplier, number: str, vendor: int) -> AccountImportProcess:
     """Insert a created account with a row in each table below it, each column filled, and its attempt."""
-    process = make_process(session, known, number, payload={"x": 1}, payload_sha256=b"x", warnings=["x"])
-    account = make_account(session, process, **dict.fromkeys(_BILLING, "x"))
+    process = rows.make_process(session, known, number, payload={"x": 1}, payload_sha256=b"x", warnings=["x"])
+    account = rows.make_account(session, process, **dict.fromkeys(_BILLING, "x"))
     parents = {"account": account.id, "payment_vendor": vendor}
     for table in _tables():
         row = session.execute(table.insert().values(_fill(table, parents)).returning(table.c.id))
@@ -125,7 +111,7 @@ def _make_whole(session: Session, known: KnownSupplier, number: str, vendor: int
 
 def _make_attempt(session: Session, known: KnownSupplier, process: AccountImportProcess) -> None:
     ended = {"finished_at": _LONG_AGO, "outcome": "FAILED", "error_code": "x"}
-    make_attempt(session, known, process, **ended, error_detail="x", errors=["x"])
+    rows.make_attempt(session, known, process, **ended, error_detail="x", errors=["x"])
 
 
 def _read_rows(session: Session) -> dict[tuple[str, Any], dict[str, Any]]:
@@ -142,16 +128,16 @@ def _read_rows(session: Session) -> dict[tuple[str, Any], dict[str, Any]]:
 
 def _mark(session: Session, known: KnownSupplier, number: str, erased_at: datetime | None) -> SkipMark:
     mark = SkipMark(import_supplier_id=known.id, external_account_number=number, erased_at=erased_at)
-    return add(session, mark)
+    return rows.add(session, mark)
 
 
 @pytest.fixture
 def vendor(session: Session) -> int:
-    return add(session, PaymentVendor(name="vendor", kind="http", url="")).id
+    return rows.add(session, PaymentVendor(name="vendor", kind="http", url="")).id
 
 
-def _erase(session: Session, known: KnownSupplier, number: str) -> Erasure:
-    return erase_account(session, known, number, reason="Request 1", by="ben")
+def _erase(session: Session, known: KnownSupplier, number: str) -> erasure.Erasure:
+    return erasure.erase_account(session, known, number, reason="Request 1", by="ben")
 
 
 def test_everything_personal_of_a_created_account_goes(
@@ -173,14 +159,14 @@ def test_everything_personal_of_a_created_account_goes(
         for column, value in row.items():
             if value != before[key][column]:
                 changed[key[0]].add(column)
-                expected = {"payload_sha256": b"", "erased_at": read_now(session)}.get(column)
+                expected = {"payload_sha256": b"", "erased_at": rows.read_now(session)}.get(column)
                 assert value == expected, column
     assert changed == _EMPTIED
     assert {key: after.get(key) for key in before.keys() - own} == {
         key: row for key, row in before.items() if key not in own
     }
     numbers = {"external_account_number": "1", "service_account_number": "A-1"}
-    assert found == Erasure(**numbers, payload=True, batch_lines=0, customers=1, kept_answers=0)
+    assert found == erasure.Erasure(**numbers, payload=True, batch_lines=0, customers=1, kept_answers=0)
     details = {"reason": "Request 1", "batch_lines": 0, "customers": 1, "by": "ben"}
     assert list_told(session, "account.erased") == [
         ("account", str(process.id), known.organisation_id, details)
@@ -191,8 +177,11 @@ def test_everything_personal_of_a_created_account_goes(
 def test_a_staged_account_is_removed_and_marked(
     session: Session, known: KnownSupplier, other: KnownSupplier, state: str
 ) -> None:
-    kept = [make_process(session, known, "2", state=state), make_process(session, other, "1", state=state)]
-    for process in (make_process(session, known, "1", state=state), *kept):
+    kept = [
+        rows.make_process(session, known, "2", state=state),
+        rows.make_process(session, other, "1", state=state),
+    ]
+    for process in (rows.make_process(session, known, "1", state=state), *kept):
         _make_attempt(session, known, process)
     for supplier, number in ((known, "2"), (other, "1")):
         _mark(session, supplier, number, None)
@@ -204,7 +193,7 @@ def test_a_staged_account_is_removed_and_marked(
     marks = {
         (it.import_supplier_id, it.external_account_number, it.erased_at) for it in session.query(SkipMark)
     }
-    assert marks == {(known.id, "1", read_now(session)), (known.id, "2", None), (other.id, "1", None)}
+    assert marks == {(known.id, "1", rows.read_now(session)), (known.id, "2", None), (other.id, "1", None)}
 
 
 def test_an_account_that_was_only_marked_is_known(session: Session, known: KnownSupplier) -> None:
@@ -223,10 +212,10 @@ def test_answers_and_reasons_about_the_account_go(
         numbered = {"external_account_number": number}
         keys = {"organisation_id": supplier.organisation_id, "import_supplier": supplier.code, **numbered}
         claim = {"claim_id": new_id(), "leased_until": _LONG_AGO}
-        add(session, IdempotencyKey(endpoint="e", key=number, request_sha256=b"", **keys, **claim))
+        rows.add(session, IdempotencyKey(endpoint="e", key=number, request_sha256=b"", **keys, **claim))
         keys = {"import_supplier_id": supplier.id, **numbered}
-        add(session, Acknowledgement(**keys, reason="x", acknowledged_by="x"))
-    make_process(session, known, "1", state="PENDING")
+        rows.add(session, Acknowledgement(**keys, reason="x", acknowledged_by="x"))
+    rows.make_process(session, known, "1", state="PENDING")
     assert _erase(session, known, "1").kept_answers == 1
     session.expire_all()
     reasons = [it.reason for it in session.query(Acknowledgement).order_by(Acknowledgement.id)]
@@ -251,13 +240,16 @@ def _make_line(
     session: Session, batch: Batch, line: int, number: str | None, status: str, **values: Any
 ) -> BatchLine:
     given = dict(zip(("payload", "errors", "warnings"), _WHOLE, strict=True)) | values
-    return make_line(session, batch, line, number, status, **given)
+    return rows.make_line(session, batch, line, number, status, **given)
 
 
 def test_lines_of_the_account_are_erased(
     session: Session, known: KnownSupplier, other: KnownSupplier
 ) -> None:
-    batch, removed = make_batch(session, known), make_batch(session, known, lines_removed_at=_LONG_AGO)
+    batch, removed = (
+        rows.make_batch(session, known),
+        rows.make_batch(session, known, lines_removed_at=_LONG_AGO),
+    )
     skipped = ("SKIPPED", _erased("account_marked_to_skip"), _erased("a"))
     failed = ("FAILED", _erased("a", "b"), _erased("a"))
     silent = {"errors": null(), "warnings": null()}
@@ -272,7 +264,7 @@ def test_lines_of_the_account_are_erased(
         _make_line(session, batch, 11, "2", "FAILED"),
         _make_line(session, batch, 12, None, "FAILED", payload=b'"11"'),
         _make_line(session, removed, 1, "1", "FAILED"),
-        _make_line(session, make_batch(session, other), 1, "1", "FAILED"),
+        _make_line(session, rows.make_batch(session, other), 1, "1", "FAILED"),
         _make_line(session, batch, 13, None, "FAILED", payload=null()),
     ]
     kept = [_read_line(session, line) for line in others]
@@ -296,17 +288,17 @@ def test_outcomes_of_accounts_that_were_erased_before_are_erased(
         (other, "created", _LONG_AGO),
         (other, "only skipped", _LONG_AGO),
     ):
-        make_account(session, make_process(session, supplier, number), erased_at=erased_at)
-    batch, another = make_batch(session, known), make_batch(session, known)
+        rows.make_account(session, rows.make_process(session, supplier, number), erased_at=erased_at)
+    batch, another = rows.make_batch(session, known), rows.make_batch(session, known)
     lines = [
         _make_line(session, batch, line, number, "FAILED")
         for line, number in enumerate(("marked", "only skipped", "erased", "created", None, "erased"), 1)
     ]
     elsewhere = _make_line(session, another, 1, "marked", "FAILED")
     whole, left = (_WHOLE[0], "FAILED", *_WHOLE[1:]), (None, "FAILED", _erased("a", "b"), _erased("a"))
-    erase_outcomes(session, known.id, batch.id, [])
+    erasure.erase_outcomes(session, known.id, batch.id, [])
     assert _read_line(session, lines[0]) == whole
-    erase_outcomes(session, known.id, batch.id, [1, 2, 3, 4, 5])
+    erasure.erase_outcomes(session, known.id, batch.id, [1, 2, 3, 4, 5])
     assert [_read_line(session, it) for it in lines] == [left, whole, left, whole, whole, whole]
     assert _read_line(session, elsewhere) == whole
 
@@ -322,33 +314,33 @@ def test_what_was_staged_while_it_was_erased_is_removed(
         (known, "5", "PENDING", None),
         (other, "6", "PENDING", _LONG_AGO),
     ):
-        _make_attempt(session, known, make_process(session, supplier, number, state=state))
+        _make_attempt(session, known, rows.make_process(session, supplier, number, state=state))
         _mark(session, known, number, erased_at)
 
     def left() -> list[str]:
         return sorted(it.external_account_number for it in session.query(AccountImportProcess))
 
-    assert remove_staged_again(session, limit=1) == 1
+    assert erasure.remove_staged_again(session, limit=1) == 1
     assert len(left()) == 5
-    assert remove_staged_again(session, limit=9) == 1
+    assert erasure.remove_staged_again(session, limit=9) == 1
     assert left() == ["3", "4", "5", "6"]
-    assert remove_staged_again(session, limit=9) == 0
+    assert erasure.remove_staged_again(session, limit=9) == 0
 
 
 def test_an_account_that_a_worker_has_locked_is_neither_erased_nor_removed(
     sessions: sessionmaker[Session],
 ) -> None:
     with sessions.begin() as session:
-        known = make_supplier(session, "MINE")
+        known = rows.make_supplier(session, "MINE")
         for number in "12":
-            make_process(session, known, number, state="PENDING")
+            rows.make_process(session, known, number, state="PENDING")
         _mark(session, known, "1", _LONG_AGO)
     with sessions() as worker, sessions() as session:
         locked = select(AccountImportProcess).where(AccountImportProcess.external_account_number == "1")
         worker.scalars(locked.with_for_update()).one()
         session.execute(text("SET LOCAL lock_timeout = '50ms'"))
-        assert remove_staged_again(session, limit=9) == 0
+        assert erasure.remove_staged_again(session, limit=9) == 0
         with pytest.raises(AccountImportInProgressError):
             _erase(session, known, "1")
     with sessions() as session:
-        assert remove_staged_again(session, limit=9) == 1
+        assert erasure.remove_staged_again(session, limit=9) == 1

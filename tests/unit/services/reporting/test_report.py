@@ -19,37 +19,21 @@ from migration_service.errors import (
     WaveNotFoundError,
     WavePlanNotFoundError,
 )
-from migration_service.models import (
-    ApiKey,
-    AuditEntry,
-    Batch,
-    ImportSupplier,
-    Undo,
-    UndoLine,
-    WavePlan,
-)
+from migration_service.models import ApiKey, AuditEntry, Batch, ImportSupplier, Undo, UndoLine, WavePlan
 from migration_service.services.reporting import report as report_module
 from migration_service.services.reporting.report import Decision, FailedCode, Report, Versions, make_report
 from migration_service.services.reporting.report_rates import Rates, read_rates
 from migration_service.services.reporting.report_subject import ReportKind, ReportSubject, find_subject
 from migration_service.services.setup.suppliers import KnownSupplier
-from support.rows import (
-    add,
-    add_chunk,
-    make_batch,
-    make_line,
-    make_plan,
-    make_process,
-    read_now,
-)
+from support import rows
 
 
 @pytest.fixture
 def waves(session: Session, known: KnownSupplier, other: KnownSupplier) -> tuple[WavePlan, list[Batch]]:
     """Insert a plan with two waves, and return it with three batches: theirs, and one that is in no wave."""
-    batches = [make_batch(session, known, mode="import", source="pending") for _ in range(3)]
-    make_plan(session, other, make_batch(session, other))
-    return make_plan(session, known, *batches[:2]), batches
+    batches = [rows.make_batch(session, known, mode="import", source="pending") for _ in range(3)]
+    rows.make_plan(session, other, rows.make_batch(session, other))
+    return rows.make_plan(session, known, *batches[:2]), batches
 
 
 def test_a_report_is_about_a_supplier_a_batch_a_plan_or_a_wave(
@@ -88,7 +72,9 @@ def test_a_report_of_one_kind_is_not_of_another(
 ) -> None:
     plan, (*_, single) = waves
     for key in (single.id, plan.id):  # a supplier that is called like a batch or a plan
-        add(session, ImportSupplier(organisation_id=known.organisation_id, code=str(key), document_root=""))
+        rows.add(
+            session, ImportSupplier(organisation_id=known.organisation_id, code=str(key), document_root="")
+        )
     for key, kind in ((single.id, ReportKind.BATCH), (plan.id, ReportKind.PLAN)):
         for wanted in (kind, ReportKind.SUPPLIER):
             found = find_subject(session, str(key), organisation_id=None, kind=wanted)
@@ -134,22 +120,22 @@ def _examples(batch: Batch, *places: tuple[int, str | None]) -> list[tuple[str, 
 
 def _fail(session: Session, batch: Batch, line: int, number: str | None, *errors: tuple[str, Any]) -> None:
     told = [{"code": code, "detail": "", "attr": path} for code, path in errors]
-    make_line(session, batch, line, number, "FAILED", errors=told)
+    rows.make_line(session, batch, line, number, "FAILED", errors=told)
 
 
 @pytest.fixture
 def failures(session: Session, known: KnownSupplier, other: KnownSupplier) -> list[Batch]:
     """Insert two batches, and lines of others that do not count. The first number is on the last line."""
-    first, second = (make_batch(session, known, lines=9) for _ in range(2))
+    first, second = (rows.make_batch(session, known, lines=9) for _ in range(2))
     for line in range(5, 0, -1):
         _fail(session, first, line, f"{9 - line}", ("very_often", f"a.{line}"))
     _fail(session, second, 1, "c", ("very_often", "a.6"), ("very_often", "b.6"))
     _fail(session, second, 2, "b", ("unknown_field", "a.b.name"), ("twice", None))
     _fail(session, second, 3, "a", ("unknown_field", "name"), ("twice", ""))
-    make_line(session, second, 4, "9", "VALID", "very_often")
-    _fail(session, make_batch(session, other), 1, "1", ("foreign", None))
+    rows.make_line(session, second, 4, "9", "VALID", "very_often")
+    _fail(session, rows.make_batch(session, other), 1, "1", ("foreign", None))
     for batch, errors in ((first, {"very_often": 5}), (second, {"very_often": 1})):
-        add_chunk(session, batch, error_counts=errors)
+        rows.add_chunk(session, batch, error_counts=errors)
     return [first, second]
 
 
@@ -169,8 +155,8 @@ def test_codes_of_a_plan_are_those_of_its_waves(
     session: Session, report: MakeReport, known: KnownSupplier, failures: list[Batch]
 ) -> None:
     first, second = failures
-    _fail(session, make_batch(session, known), 1, "1", ("twice", None))
-    found = report(make_plan(session, known, first, second).id).failed
+    _fail(session, rows.make_batch(session, known), 1, "1", ("twice", None))
+    found = report(rows.make_plan(session, known, first, second).id).failed
     assert [(it.code, it.lines) for it in found] == [("very_often", 6), ("twice", 2), ("unknown_field", 2)]
     assert {batch for batch, _, _ in found[0].examples} == {str(first.id)}
     assert {batch for batch, _, _ in found[1].examples} == {str(second.id)}
@@ -180,7 +166,7 @@ def test_codes_of_a_supplier_are_those_of_what_is_refused_now(
     session: Session, report: MakeReport, known: KnownSupplier, failures: list[Batch]
 ) -> None:
     first, second = failures
-    make_process(session, known, "8", state="PENDING")  # the account of line 1
+    rows.make_process(session, known, "8", state="PENDING")  # the account of line 1
     expected = [
         FailedCode("very_often", 5, _examples(first, (2, "a.2"), (3, "a.3"), (4, "a.4"))),
         FailedCode("twice", 2, _examples(second, (2, None), (3, ""))),
@@ -195,19 +181,19 @@ def test_codes_of_a_supplier_are_those_of_what_is_refused_now(
 def test_undos_are_those_of_the_supplier_or_the_batch(
     session: Session, report: MakeReport, known: KnownSupplier, other: KnownSupplier
 ) -> None:
-    batch = make_batch(session, known)
+    batch = rows.make_batch(session, known)
     made: list[Any] = []
     for supplier, batch_id, outcomes in (
         (known, batch.id, ("REVERTED", "KEPT", "REVERTED", "PENDING")),
         (known, None, ()),
-        (known, make_batch(session, known).id, ("KEPT",)),
+        (known, rows.make_batch(session, known).id, ("KEPT",)),
         (other, None, ("KEPT",)),
     ):
         values = {"reason": f"Reason {len(made)}", "overrides": ["notes"], "accounts": 7}
         undo = _make_undo(session, supplier, batch_id, **values)
         for position, outcome in enumerate(outcomes):
             keys = {"undo_id": undo.id, "position": position, "account_import_process_id": 1}
-            add(session, UndoLine(**keys, service_account_number="A", outcome=outcome))
+            rows.add(session, UndoLine(**keys, service_account_number="A", outcome=outcome))
         counted = outcomes.count("REVERTED"), outcomes.count("KEPT")
         made.append((undo.id, "RUNNING", undo.reason, ["notes"], undo.created_at, 7, *counted))
     first, second, third, _ = made
@@ -223,14 +209,14 @@ def test_undos_are_those_of_the_supplier_or_the_batch(
 
 def _decide(session: Session, kind: str, subject: object, action: str, **values: Any) -> Decision:
     given = {"outcome": "DONE", "actor_kind": "operator", "actor": "dora", **values}
-    entry = add(session, AuditEntry(action=action, subject_kind=kind, subject=str(subject), **given))
+    entry = rows.add(session, AuditEntry(action=action, subject_kind=kind, subject=str(subject), **given))
     actor = entry.actor or entry.actor_kind
     return Decision(entry.at, actor, action, kind, str(subject), entry.details or {})
 
 
 def _make_undo(session: Session, supplier: KnownSupplier, batch_id: UUID | None, **values: Any) -> Undo:
     keys = {"organisation_id": supplier.organisation_id, "import_supplier_id": supplier.id}
-    return add(session, Undo(id=new_id(), batch_id=batch_id, **keys, **{"reason": ""} | values))
+    return rows.add(session, Undo(id=new_id(), batch_id=batch_id, **keys, **{"reason": ""} | values))
 
 
 def test_decisions_are_those_about_what_the_report_is_about(
@@ -241,7 +227,7 @@ def test_decisions_are_those_about_what_the_report_is_about(
     waves: tuple[WavePlan, list[Batch]],
 ) -> None:
     plan, (first, second, single) = waves
-    theirs = make_batch(session, other)
+    theirs = rows.make_batch(session, other)
     about_mine: list[tuple[Decision, set[object]]] = []
     named = _make_undo(session, known, None).id, _make_undo(session, known, first.id).id
     for kind, subject, action, targets in (
@@ -284,23 +270,27 @@ def test_batches_are_the_newest_ones_with_their_starters(
     session: Session, report: MakeReport, known: KnownSupplier, other: KnownSupplier
 ) -> None:
     named, unnamed = (
-        add(session, ApiKey(organisation_id=known.organisation_id, key_sha256=b"", prefix=prefix, name=name))
+        rows.add(
+            session, ApiKey(organisation_id=known.organisation_id, key_sha256=b"", prefix=prefix, name=name)
+        )
         for prefix, name in (("abc", "night"), ("def", None))
     )
     made = [
-        make_batch(session, known, api_key_id=named.id, lines=3),
-        make_batch(session, known, api_key_id=unnamed.id, lines=4),
-        make_batch(session, known, address="machine", lines=5),
-        make_batch(session, known, lines=6),
-        make_batch(session, known, address="machine", lines=7),
-        make_batch(session, known, address="machine", lines=8),
-        make_batch(session, known, source="pending", mode="import", lines=9),
+        rows.make_batch(session, known, api_key_id=named.id, lines=3),
+        rows.make_batch(session, known, api_key_id=unnamed.id, lines=4),
+        rows.make_batch(session, known, address="machine", lines=5),
+        rows.make_batch(session, known, lines=6),
+        rows.make_batch(session, known, address="machine", lines=7),
+        rows.make_batch(session, known, address="machine", lines=8),
+        rows.make_batch(session, known, source="pending", mode="import", lines=9),
     ]
     _decide(session, "batch", made[4].id, "batch.paused", actor="ann")
     _decide(session, "batch", made[4].id, "batch.ordered")
     _decide(session, "batch", made[5].id, "batch.ordered", details={"by": "Ada Lovelace"})
-    _decide(session, "wave_plan", make_plan(session, known, made[6]).id, "wave_plan.created", actor="eva")
-    make_batch(session, other)
+    _decide(
+        session, "wave_plan", rows.make_plan(session, known, made[6]).id, "wave_plan.created", actor="eva"
+    )
+    rows.make_batch(session, other)
     started = [(3, "night"), (4, "def"), (5, "command on machine"), (6, None)]
     started += [(7, "dora"), (8, "Ada Lovelace (dora)"), (9, "eva")]
 
@@ -332,7 +322,7 @@ def test_a_report_says_when_and_with_what_it_was_made(
     )
     assert found.versions == expected
     assert (found.rates, found.plan, found.undos, found.decisions) == (None, None, [], [])
-    make_process(session, known, "1", account_created_at=read_now(session))
+    rows.make_process(session, known, "1", account_created_at=rows.read_now(session))
     rates = report("MINE").rates
     assert rates is not None
     assert sum(rates.done) == 1
@@ -343,17 +333,17 @@ def _values(known: KnownSupplier, *batches: Batch) -> dict[str, Any]:
 
 
 def test_nothing_was_done_yet(session: Session, known: KnownSupplier, other: KnownSupplier) -> None:
-    now = read_now(session)
-    make_process(session, other, "1", account_created_at=now)
+    now = rows.read_now(session)
+    rows.make_process(session, other, "1", account_created_at=now)
     assert read_rates(session, _values(known)) is None
-    make_batch(session, known, started_at=now)
-    assert read_rates(session, _values(known, make_batch(session, known))) is None
+    rows.make_batch(session, known, started_at=now)
+    assert read_rates(session, _values(known, rows.make_batch(session, known))) is None
 
 
 def test_created_accounts_of_a_supplier_are_counted_in_parts(
     session: Session, known: KnownSupplier, other: KnownSupplier
 ) -> None:
-    since = read_now(session) - timedelta(days=1)
+    since = rows.read_now(session) - timedelta(days=1)
     for supplier, number, second, state in (
         (known, "1", 0, "IMPORTED"),
         (known, "2", 0, "IMPORTED"),
@@ -363,22 +353,22 @@ def test_created_accounts_of_a_supplier_are_counted_in_parts(
         (other, "6", 99, "IMPORTED"),
     ):
         at = since + timedelta(seconds=second)
-        make_process(session, supplier, number, state=state, account_created_at=at)
+        rows.make_process(session, supplier, number, state=state, account_created_at=at)
     found = read_rates(session, _values(known))
     assert found == Rates(since, since + timedelta(seconds=16), 2.0, [2, 0, 0, 0, 0, 1, 0, 1])
     assert found.highest == 1.0
 
 
 def test_lines_of_batches_are_counted_in_parts(session: Session, known: KnownSupplier) -> None:
-    since = read_now(session) - timedelta(seconds=100)
+    since = rows.read_now(session) - timedelta(seconds=100)
 
     def at(second: int | None) -> Any:
         return None if second is None else since + timedelta(seconds=second)
 
     def make(started: int | None, finished: int | None, *chunks: tuple[int, dict[str, int]]) -> Batch:
-        batch = make_batch(session, known, lines=9, started_at=at(started), finished_at=at(finished))
+        batch = rows.make_batch(session, known, lines=9, started_at=at(started), finished_at=at(finished))
         for line, (second, counts) in enumerate(chunks, 1):
-            add_chunk(session, batch, line, counts=counts, finished_at=at(second))
+            rows.add_chunk(session, batch, line, counts=counts, finished_at=at(second))
         return batch
 
     first = make(0, 30, (-1, {"VALID": 100}), (3, {"VALID": 1, "FAILED": 2}), (4, {"VALID": 5}))
@@ -389,4 +379,4 @@ def test_lines_of_batches_are_counted_in_parts(session: Session, known: KnownSup
     assert found == Rates(since, at(40), 5.0, [8, 0, 0, 7, 0, 0, 0, 8])
     running = make(4, None)
     found = read_rates(session, _values(known, first, running))
-    assert found == Rates(since, read_now(session), 12.5, [8, 0, 0, 0, 0, 0, 0, 0])
+    assert found == Rates(since, rows.read_now(session), 12.5, [8, 0, 0, 0, 0, 0, 0, 0])

@@ -10,19 +10,8 @@ import pytest
 from sqlalchemy import delete, null, select, text
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service import models
 from migration_service.config import Settings
-from migration_service.models import (
-    AccountImportProcess,
-    AlertEmail,
-    Attempt,
-    AuditEntry,
-    Batch,
-    BatchLine,
-    Customer,
-    CustomerEmail,
-    Event,
-    SkipMark,
-)
 from migration_service.schemas.events import EventType
 from migration_service.services.access.operator_sessions import remove_old_operator_sessions
 from migration_service.services.access.sessions import remove_old_sessions
@@ -42,19 +31,8 @@ from migration_service.services.reporting.retention import (
 )
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.webhooks.deliveries import remove_old_deliveries
+from support import rows
 from support.interleavings import COMMIT, Script, Step, explore
-from support.rows import (
-    add,
-    add_chunk,
-    make_account,
-    make_attempt,
-    make_batch,
-    make_line,
-    make_plan,
-    make_process,
-    make_supplier,
-    read_now,
-)
 
 #: Ages of what is kept and of what is removed, if it is kept for so many days.
 _DAYS = 7
@@ -94,13 +72,13 @@ def _parts(removal: Callable[..., int]) -> tuple[Any, dict[str, Any]]:
 
 
 def test_batches_that_nobody_works_on_are_cancelled(session: Session, known: KnownSupplier) -> None:
-    now = read_now(session)
+    now = rows.read_now(session)
 
-    def make(state: str, *worked: timedelta, age: timedelta = _OLD, **values: Any) -> Batch:
+    def make(state: str, *worked: timedelta, age: timedelta = _OLD, **values: Any) -> models.Batch:
         given = {"mode": "import", "state": state, "reason": "too_many_errors", "created_at": now - age}
-        batch = make_batch(session, known, **given | values)
+        batch = rows.make_batch(session, known, **given | values)
         for line, ago in enumerate(worked, 1):
-            add_chunk(session, batch, line, worked_at=now - ago)
+            rows.add_chunk(session, batch, line, worked_at=now - ago)
         return batch
 
     cancelled = [
@@ -109,7 +87,7 @@ def test_batches_that_nobody_works_on_are_cancelled(session: Session, known: Kno
         make("PAUSED", _OLD, 2 * _OLD, age=3 * _OLD),
         make("PAUSED"),
     ]
-    make_plan(session, known, cancelled[-1], finished_at=now)
+    rows.make_plan(session, known, cancelled[-1], finished_at=now)
     kept = [
         make("RUNNING"),
         make("PAUSED", age=_KEPT),
@@ -117,15 +95,17 @@ def test_batches_that_nobody_works_on_are_cancelled(session: Session, known: Kno
         make("STOPPED", finished_at=now - _OLD),
         make("PAUSED"),
     ]
-    make_plan(session, known, kept[-1])
+    rows.make_plan(session, known, kept[-1])
     states = [it.state for it in kept]
     assert cancel_idle_batches(session, after_days=_DAYS) == len(cancelled)
     session.expire_all()
     assert [(it.state, it.reason, it.finished_at) for it in cancelled] == [("CANCELLED", None, now)] * 4
     assert [(it.state, it.reason) for it in kept] == [(it, "too_many_errors") for it in states]
     assert cancel_idle_batches(session, after_days=_DAYS) == 0
-    told = [it.data for it in session.scalars(select(Event).filter_by(type=EventType.BATCH_ENDED))]
-    noted = [it.subject for it in session.scalars(select(AuditEntry).filter_by(action="batch.cancelled"))]
+    told = [it.data for it in session.scalars(select(models.Event).filter_by(type=EventType.BATCH_ENDED))]
+    noted = [
+        it.subject for it in session.scalars(select(models.AuditEntry).filter_by(action="batch.cancelled"))
+    ]
     ids = sorted(str(it.id) for it in cancelled)
     assert (sorted(it["batch_id"] for it in told), sorted(map(str, noted))) == (ids, ids)
 
@@ -133,14 +113,14 @@ def test_batches_that_nobody_works_on_are_cancelled(session: Session, known: Kno
 def test_lines_of_batches_that_have_ended_are_removed(
     session: Session, known: KnownSupplier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = read_now(session)
+    now = rows.read_now(session)
     old, empty, kept, kept_empty, running = (
-        make_batch(session, known, finished_at=finished)
+        rows.make_batch(session, known, finished_at=finished)
         for finished in (now - _OLD, now - _OLD, now - _KEPT, now - _KEPT, None)
     )
     for batch in (old, kept, running):
         for line in (1, 2):
-            make_line(session, batch, line, str(line), "VALID")
+            rows.make_line(session, batch, line, str(line), "VALID")
 
     def left() -> list[Any]:
         session.expire_all()
@@ -152,28 +132,30 @@ def test_lines_of_batches_that_have_ended_are_removed(
     monkeypatch.setattr(retention, "PIECE", 2)
     assert remove_batch_lines(session, after_days=_DAYS) == 1
     assert left() == [now, now, None, None, None]
-    lines = session.query(BatchLine.batch_id).order_by(BatchLine.batch_id).all()
+    lines = session.query(models.BatchLine.batch_id).order_by(models.BatchLine.batch_id).all()
     assert [it.batch_id for it in lines] == [kept.id, kept.id, running.id, running.id]
     earlier = now - timedelta(days=1)
     old.lines_removed_at = empty.lines_removed_at = earlier
-    make_line(session, old, 3, "3", "VALID")
+    rows.make_line(session, old, 3, "3", "VALID")
     assert remove_batch_lines(session, after_days=_DAYS) == 0
     assert left() == [earlier, earlier, None, None, None]
 
 
 def test_payloads_of_created_accounts_are_removed(session: Session, known: KnownSupplier) -> None:
-    now = read_now(session)
+    now = rows.read_now(session)
     for number, state, age in (
         ("old", "IMPORTED", _OLD),
         ("kept", "IMPORTED", _KEPT),
         ("pending", "PENDING", _OLD),
     ):
-        make_process(session, known, number, state=state, account_created_at=now - age, warnings=["x"])
+        rows.make_process(session, known, number, state=state, account_created_at=now - age, warnings=["x"])
     without = {"payload": null(), "warnings": ["x"], "account_created_at": now - _OLD}
-    make_process(session, known, "without", **without)
+    rows.make_process(session, known, "without", **without)
     assert remove_payloads(session, after_days=_DAYS) == 1
     session.expire_all()
-    found = session.query(AccountImportProcess).order_by(AccountImportProcess.external_account_number)
+    found = session.query(models.AccountImportProcess).order_by(
+        models.AccountImportProcess.external_account_number
+    )
     assert [(it.external_account_number, it.payload, it.warnings) for it in found] == [
         ("kept", {}, ["x"]),
         ("old", None, None),
@@ -183,7 +165,7 @@ def test_payloads_of_created_accounts_are_removed(session: Session, known: Known
 
 
 def test_accounts_that_were_never_created_are_removed(session: Session, known: KnownSupplier) -> None:
-    now = read_now(session)
+    now = rows.read_now(session)
     for number, state, age in (
         ("1", "PENDING", _OLD),
         ("2", "SKIPPED", _OLD),
@@ -193,32 +175,32 @@ def test_accounts_that_were_never_created_are_removed(session: Session, known: K
         ("6", "IMPORTED", _OLD),
         ("7", "IN_PROGRESS", _OLD),
     ):
-        process = make_process(session, known, number, state=state, staged_at=now - age)
-        make_attempt(session, known, process)
-    mark = SkipMark(import_supplier_id=known.id, external_account_number="3", erased_at=now)
-    add(session, mark)
+        process = rows.make_process(session, known, number, state=state, staged_at=now - age)
+        rows.make_attempt(session, known, process)
+    mark = models.SkipMark(import_supplier_id=known.id, external_account_number="3", erased_at=now)
+    rows.add(session, mark)
     assert remove_staged(session, after_days=_DAYS) == 3
-    left = session.scalars(select(AccountImportProcess.external_account_number))
+    left = session.scalars(select(models.AccountImportProcess.external_account_number))
     assert sorted(left) == ["4", "5", "6", "7"]
-    assert session.query(Attempt).count() == 4
+    assert session.query(models.Attempt).count() == 4
     session.expire_all()
-    marks = session.query(SkipMark).order_by(SkipMark.external_account_number)
+    marks = session.query(models.SkipMark).order_by(models.SkipMark.external_account_number)
     found = [(it.import_supplier_id, it.external_account_number, it.erased_at) for it in marks]
     assert found == [(known.id, "2", None), (known.id, "3", now)]
     assert remove_staged(session, after_days=_DAYS) == 0
 
 
 def test_texts_of_errors_are_removed(session: Session, known: KnownSupplier) -> None:
-    now = read_now(session)
-    process = make_process(session, known, "1")
+    now = rows.read_now(session)
+    process = rows.make_process(session, known, "1")
     ended = {"outcome": "FAILED", "error_code": "broken"}
     old = [
-        make_attempt(session, known, process, finished_at=now - _OLD, **ended, **texts)
+        rows.make_attempt(session, known, process, finished_at=now - _OLD, **ended, **texts)
         for texts in ({"errors": ["x"]}, {"errors": null(), "error_detail": "x"})
     ]
     texts = {"errors": ["x"], "error_detail": "x"}
-    kept = make_attempt(session, known, process, finished_at=now - _KEPT, **ended, **texts)
-    make_attempt(session, known, process, finished_at=now - _OLD, **ended, errors=null())
+    kept = rows.make_attempt(session, known, process, finished_at=now - _KEPT, **ended, **texts)
+    rows.make_attempt(session, known, process, finished_at=now - _OLD, **ended, errors=null())
     emails = _make_emails(session, process, [(_OLD, "x"), (_KEPT, "x"), (_OLD, None)])
     for event, state, age in (
         ("told", "SENT", _OLD),
@@ -228,9 +210,9 @@ def test_texts_of_errors_are_removed(session: Session, known: KnownSupplier) -> 
     ):
         sent_at = now - age if state == "SENT" else None
         texts = {"event": event, "recipient": "ada@x.example", "subject": "s", "body": "b"}
-        add(session, AlertEmail(**texts, state=state, created_at=now - age, sent_at=sent_at))
+        rows.add(session, models.AlertEmail(**texts, state=state, created_at=now - age, sent_at=sent_at))
     assert remove_error_texts(session, after_days=_DAYS) == 2
-    assert set(session.scalars(select(AlertEmail.event))) == {"new", "waits"}
+    assert set(session.scalars(select(models.AlertEmail.event))) == {"new", "waits"}
     session.expire_all()
     found = [(it.errors, it.error_detail, it.error_code) for it in (*old, kept)]
     assert found == [(None, None, "broken"), (None, None, "broken"), (["x"], "x", "broken")]
@@ -239,17 +221,17 @@ def test_texts_of_errors_are_removed(session: Session, known: KnownSupplier) -> 
 
 
 def _make_emails(
-    session: Session, process: AccountImportProcess, texts: list[tuple[timedelta, str | None]]
-) -> list[CustomerEmail]:
-    account = make_account(session, process)
-    now = read_now(session)
+    session: Session, process: models.AccountImportProcess, texts: list[tuple[timedelta, str | None]]
+) -> list[models.CustomerEmail]:
+    account = rows.make_account(session, process)
+    now = rows.read_now(session)
     made = []
     for position, (age, error) in enumerate(texts):
-        customer = add(session, Customer(account_pk=account.id, position=position))
+        customer = rows.add(session, models.Customer(account_pk=account.id, position=position))
         made.append(
-            add(
+            rows.add(
                 session,
-                CustomerEmail(
+                models.CustomerEmail(
                     organisation_id=1,
                     import_supplier_id=1,
                     customer_pk=customer.id,
@@ -267,11 +249,11 @@ _IN_PIECES = [cancel_idle_batches, remove_payloads, remove_staged, remove_error_
 def _make_three_of_each(session: Session, known: KnownSupplier) -> None:
     ago = datetime(2020, 1, 1, tzinfo=UTC)
     for number in "123":
-        make_batch(session, known, state="PAUSED", created_at=ago)
-        process = make_process(session, known, number, account_created_at=ago)
-        make_process(session, known, f"{number} staged", state="PENDING", staged_at=ago)
+        rows.make_batch(session, known, state="PAUSED", created_at=ago)
+        process = rows.make_process(session, known, number, account_created_at=ago)
+        rows.make_process(session, known, f"{number} staged", state="PENDING", staged_at=ago)
         ended = {"finished_at": ago, "outcome": "FAILED", "errors": ["x"]}
-        make_attempt(session, known, process, **ended)
+        rows.make_attempt(session, known, process, **ended)
         for email in _make_emails(session, process, [(timedelta(), "x")]):
             email.created_at = ago
     session.flush()
@@ -281,21 +263,21 @@ def test_two_removals_of_the_same_piece_do_not_say_that_no_lines_are_left(
     sessions: sessionmaker[Session], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with sessions.begin() as session:
-        known = make_supplier(session, "MINE")
+        known = rows.make_supplier(session, "MINE")
     monkeypatch.setattr(retention, "PIECE", 1)
     remove: list[Step] = [("remove", partial(remove_batch_lines, after_days=_DAYS)), COMMIT]
 
     def script() -> Script:
         with sessions.begin() as session:
-            batch = make_batch(session, known, finished_at=read_now(session) - _OLD)
+            batch = rows.make_batch(session, known, finished_at=rows.read_now(session) - _OLD)
             for line in (1, 2):
-                make_line(session, batch, line, str(line), "VALID")
+                rows.make_line(session, batch, line, str(line), "VALID")
         run = yield {"one": remove, "two": remove}
         removed = [run.results[f"{name}.remove"] for name in ("one", "two")]
         assert removed == [1, 1]
         with sessions.begin() as session:
-            assert session.get_one(Batch, batch.id).lines_removed_at is None
-            session.execute(delete(BatchLine))
+            assert session.get_one(models.Batch, batch.id).lines_removed_at is None
+            session.execute(delete(models.BatchLine))
 
     assert explore(sessions, script, alike=("one", "two")) == 2
 
@@ -307,17 +289,17 @@ def test_one_piece_is_removed_at_once(
     _make_three_of_each(session, known)
     monkeypatch.setattr(retention, "PIECE", 2)
     assert [remove(session, after_days=_DAYS) for _ in range(3)] == [2, 1, 0]
-    left = session.query(CustomerEmail).where(CustomerEmail.error.is_not(None)).count()
+    left = session.query(models.CustomerEmail).where(models.CustomerEmail.error.is_not(None)).count()
     assert left == (0 if remove is remove_error_texts else 3)
 
 
 def test_what_somebody_else_has_locked_is_left_for_later(sessions: sessionmaker[Session]) -> None:
     with sessions.begin() as session:
-        _make_three_of_each(session, make_supplier(session, "MINE"))
+        _make_three_of_each(session, rows.make_supplier(session, "MINE"))
     with sessions() as holder, sessions() as session:
-        for model in (Batch, AccountImportProcess, CustomerEmail):
+        for model in (models.Batch, models.AccountImportProcess, models.CustomerEmail):
             assert len(holder.scalars(select(model).with_for_update()).all()) >= 3
-        locked = holder.scalars(select(Attempt).limit(2).with_for_update()).all()
+        locked = holder.scalars(select(models.Attempt).limit(2).with_for_update()).all()
         session.execute(text("SET LOCAL lock_timeout = '50ms'"))
         found = [remove(session, after_days=_DAYS) for remove in _IN_PIECES]
     assert (found, len(locked)) == ([0, 0, 0, 1], 2)

@@ -8,21 +8,8 @@ import pytest
 from sqlalchemy import null
 from sqlalchemy.orm import Session
 
+from migration_service import models
 from migration_service.db.base import Base, new_id
-from migration_service.models import (
-    Account,
-    Customer,
-    CustomerEmail,
-    Ledger,
-    MeterPoint,
-    Note,
-    PaymentInstruction,
-    PaymentVendor,
-    Statement,
-    SupplyAddress,
-    Transaction,
-    UndoLine,
-)
 from migration_service.services.reporting import timeline
 from migration_service.services.reporting.search import FoundAccount, find_accounts
 from migration_service.services.reporting.timeline import Event, EventKind, list_events
@@ -46,8 +33,8 @@ def found(session: Session, known: KnownSupplier, other: KnownSupplier) -> list[
         process = make_process(session, supplier, number, service_account_number=service)
         account = make_account(session, process)
         for position in range(2):
-            address = add(session, SupplyAddress(account_pk=account.id, position=position))
-            point = MeterPoint(supply_address_pk=address.id, position=0, ean=ean, supply_type="GAS")
+            address = add(session, models.SupplyAddress(account_pk=account.id, position=position))
+            point = models.MeterPoint(supply_address_pk=address.id, position=0, ean=ean, supply_type="GAS")
             add(session, point)
         if supplier is not foreign and number != "another":
             made.append(FoundAccount(supplier.code, number, service, "IMPORTED"))
@@ -77,31 +64,31 @@ def _at(hour: int) -> datetime:
     return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=hour)
 
 
-def _make_parts(session: Session, account: Account, vendor: int) -> list[Event]:
+def _make_parts(session: Session, account: models.Account, vendor: int) -> list[Event]:
     """Insert what can happen to an account, and what is no event of it. Return its events."""
-    ledger = add(session, Ledger(account_pk=account.id, position=0, ledger_code="A", ledger_balance=0))
+    ledger = add(session, models.Ledger(account_pk=account.id, position=0, ledger_code="A", ledger_balance=0))
 
     def note(at: Any, text: str) -> Base:
         values = {"documents": [], "is_pinned": False, "sameness_sha256": text.encode()}
-        return Note(account_pk=account.id, body=text, created_at=_at(0), added_at=at, **values)
+        return models.Note(account_pk=account.id, body=text, created_at=_at(0), added_at=at, **values)
 
     def transaction(at: datetime, id_: str, period: str = "ADDED") -> Base:
         values = {"transaction_id": id_, "transaction_date": _DAY, "amount": 1, "type": "CHARGE"}
         keys = {"ledger_pk": ledger.id, "account_pk": account.id}
-        return Transaction(position=0, period=period, created_at=at, **keys, **values)
+        return models.Transaction(position=0, period=period, created_at=at, **keys, **values)
 
     def statement(at: datetime, id_: str, origin: str = "ADDED") -> Base:
         days = dict.fromkeys(("issued_date", "bill_period_from_date", "bill_period_to_date"), _DAY)
         values = {"statement_id": id_, "number": id_, "gross_amount": 1, "created_at": at}
-        return Statement(account_pk=account.id, position=0, origin=origin, **days, **values)
+        return models.Statement(account_pk=account.id, position=0, origin=origin, **days, **values)
 
     def instruction(at: datetime, reference: str) -> Base:
         keys = {"account_pk": account.id, "payment_vendor_pk": vendor}
-        return PaymentInstruction(reference=reference, type="CARD", details={}, created_at=at, **keys)
+        return models.PaymentInstruction(reference=reference, type="CARD", details={}, created_at=at, **keys)
 
     def email(at: datetime, state: str, sent_at: datetime | None = None) -> Base:
-        customer = add(session, Customer(account_pk=account.id, position=0))
-        return CustomerEmail(
+        customer = add(session, models.Customer(account_pk=account.id, position=0))
+        return models.CustomerEmail(
             organisation_id=1,
             import_supplier_id=1,
             customer_pk=customer.id,
@@ -113,7 +100,7 @@ def _make_parts(session: Session, account: Account, vendor: int) -> list[Event]:
     def undo(at: datetime | None, outcome: str, position: int) -> Base:
         keys = {"undo_id": _UNDO, "account_import_process_id": account.account_import_process_id}
         number = {"service_account_number": "A-1", "position": 10 * account.id + position}
-        return UndoLine(outcome=outcome, finished_at=at, **keys, **number)
+        return models.UndoLine(outcome=outcome, finished_at=at, **keys, **number)
 
     session.add_all(
         [
@@ -139,10 +126,10 @@ def _make_parts(session: Session, account: Account, vendor: int) -> list[Event]:
 
 
 @pytest.fixture
-def make(session: Session, known: KnownSupplier) -> Callable[[str], tuple[Account, list[Event]]]:
-    vendor = add(session, PaymentVendor(name="vendor", kind="http", url="")).id
+def make(session: Session, known: KnownSupplier) -> Callable[[str], tuple[models.Account, list[Event]]]:
+    vendor = add(session, models.PaymentVendor(name="vendor", kind="http", url="")).id
 
-    def made(number: str) -> tuple[Account, list[Event]]:
+    def made(number: str) -> tuple[models.Account, list[Event]]:
         account = make_account(session, make_process(session, known, number))
         return account, _make_parts(session, account, vendor)
 
@@ -150,7 +137,9 @@ def make(session: Session, known: KnownSupplier) -> Callable[[str], tuple[Accoun
 
 
 def test_the_events_of_one_account_come_the_newest_first(
-    session: Session, make: Callable[[str], tuple[Account, list[Event]]], monkeypatch: pytest.MonkeyPatch
+    session: Session,
+    make: Callable[[str], tuple[models.Account, list[Event]]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     account, events = make("1")
     process_id = account.account_import_process_id

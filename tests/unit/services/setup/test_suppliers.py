@@ -7,40 +7,12 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.errors import (
-    ImportSupplierNotFoundError,
-    ImportSupplierNotFoundInBodyError,
-    NameInvalidError,
-    NameTakenError,
-    OperationsTeamNotFoundError,
-    OrganisationNotFoundError,
-    PermissionDeniedError,
-)
+from migration_service import errors
 from migration_service.models import OperationsTeam, Organisation
 from migration_service.origin import ActorKind, Origin, acting_as
+from migration_service.services.setup import organisations, suppliers, teams
 from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.services.setup.names import check_name, is_name, unique_name
-from migration_service.services.setup.organisations import (
-    create_organisation,
-    get_organisation,
-    list_organisations,
-)
-from migration_service.services.setup.suppliers import (
-    MAX_CODE,
-    create_import_supplier,
-    find_import_supplier,
-    get_import_supplier,
-    get_import_supplier_by_id,
-    list_import_suppliers,
-    require_supplier_allowed,
-    set_customer_emails,
-    set_status,
-)
-from migration_service.services.setup.teams import (
-    create_operations_team,
-    get_operations_team_id,
-    list_operations_teams,
-)
 from migration_service.states import SupplierStatus
 from support.audit import list_told
 from support.factories import Customer, make_customer
@@ -64,12 +36,12 @@ def test_a_name_is_printable_and_has_no_space_at_its_ends(text: str, *, expected
     if expected:
         check_name(text, "name of a thing")
     else:
-        with pytest.raises(NameInvalidError, match="The name of a thing must have 1 to 128 printable"):
+        with pytest.raises(errors.NameInvalidError, match="The name of a thing must have 1 to 128 printable"):
             check_name(text, "name of a thing")
 
 
 def test_a_name_is_in_its_normal_form() -> None:
-    with pytest.raises(NameInvalidError, match=r"The name of a thing .* is not in its normal form"):
+    with pytest.raises(errors.NameInvalidError, match=r"The name of a thing .* is not in its normal form"):
         check_name("A\u030abo", "name of a thing")
 
 
@@ -78,33 +50,33 @@ def test_only_the_constraint_of_the_name_says_that_it_is_taken(
 ) -> None:
     with sessions() as session:
         with (
-            pytest.raises(NameTakenError, match="taken"),
+            pytest.raises(errors.NameTakenError, match="taken"),
             unique_name(session, "uq_organisation_name", "taken"),
         ):
             session.add(Organisation(name=customer.organisation))
         with pytest.raises(IntegrityError), unique_name(session, "another", "taken"):
             session.add(Organisation(name=customer.organisation))
         # The session stays usable.
-        assert get_organisation(session, customer.organisation).id == customer.organisation_id
+        assert organisations.get_organisation(session, customer.organisation).id == customer.organisation_id
 
 
 def test_organisations_are_created_found_and_listed_by_name(sessions: sessionmaker[Session]) -> None:
     with sessions.begin() as session:
-        made = [create_organisation(session, name) for name in ("Zuid", "Noord")]
+        made = [organisations.create_organisation(session, name) for name in ("Zuid", "Noord")]
         assert [it.name for it in made] == ["Zuid", "Noord"]
-        with pytest.raises(NameInvalidError, match="name of an organisation"):
-            create_organisation(session, "")
-        with pytest.raises(NameTakenError, match="'Zuid' already exists"):
-            create_organisation(session, "Zuid")
+        with pytest.raises(errors.NameInvalidError, match="name of an organisation"):
+            organisations.create_organisation(session, "")
+        with pytest.raises(errors.NameTakenError, match="'Zuid' already exists"):
+            organisations.create_organisation(session, "Zuid")
     with sessions() as session:
-        assert get_organisation(session, "Noord").id == made[1].id
-        assert [it.name for it in list_organisations(session)] == ["Noord", "Zuid"]
+        assert organisations.get_organisation(session, "Noord").id == made[1].id
+        assert [it.name for it in organisations.list_organisations(session)] == ["Noord", "Zuid"]
         assert list_told(session, "organisation.created") == [
             ("organisation", it.name, it.id, None) for it in made
         ]
         for name in ("nobody", "", "\0"):
-            with pytest.raises(OrganisationNotFoundError):
-                get_organisation(session, name)
+            with pytest.raises(errors.OrganisationNotFoundError):
+                organisations.get_organisation(session, name)
 
 
 def test_a_team_is_that_of_the_organisation_or_else_a_shared_one(
@@ -112,25 +84,25 @@ def test_a_team_is_that_of_the_organisation_or_else_a_shared_one(
 ) -> None:
     other = make_customer(sessions)
     with sessions.begin() as session:
-        theirs = create_operations_team(session, "A", organisation_name=other.organisation)
-        shared = create_operations_team(session, "A")
-        own = create_operations_team(session, "A", organisation_name=customer.organisation)
-        foreign = create_operations_team(session, "B", organisation_name=other.organisation)
+        theirs = teams.create_operations_team(session, "A", organisation_name=other.organisation)
+        shared = teams.create_operations_team(session, "A")
+        own = teams.create_operations_team(session, "A", organisation_name=customer.organisation)
+        foreign = teams.create_operations_team(session, "B", organisation_name=other.organisation)
         assert {theirs.organisation_id, own.organisation_id, shared.organisation_id} == {
             other.organisation_id,
             customer.organisation_id,
             None,
         }
     with sessions() as session:
-        find = get_operations_team_id
+        find = teams.get_operations_team_id
         assert find(session, customer.organisation_id, "A") == own.id
         assert find(session, other.organisation_id, "A") == theirs.id
         assert find(session, 0, "A") == shared.id
         assert find(session, other.organisation_id, "B") == foreign.id
         for organisation_id, name in ((customer.organisation_id, "B"), (0, "nobody"), (0, None)):
-            with pytest.raises(OperationsTeamNotFoundError):
+            with pytest.raises(errors.OperationsTeamNotFoundError):
                 find(session, organisation_id, name)
-        assert [(team.id, owner) for team, owner in list_operations_teams(session)][:4] == [
+        assert [(team.id, owner) for team, owner in teams.list_operations_teams(session)][:4] == [
             (theirs.id, other.organisation),
             (shared.id, None),
             (own.id, customer.organisation),
@@ -149,12 +121,12 @@ def test_a_team_has_a_name_that_its_organisation_has_not_used(
     sessions: sessionmaker[Session], customer: Customer
 ) -> None:
     with sessions.begin() as session:
-        with pytest.raises(NameInvalidError, match="name of an operations team"):
-            create_operations_team(session, "\n")
+        with pytest.raises(errors.NameInvalidError, match="name of an operations team"):
+            teams.create_operations_team(session, "\n")
         for owner in (None, customer.organisation):
-            create_operations_team(session, "A", organisation_name=owner)
-            with pytest.raises(NameTakenError, match="'A' already exists"):
-                create_operations_team(session, "A", organisation_name=owner)
+            teams.create_operations_team(session, "A", organisation_name=owner)
+            with pytest.raises(errors.NameTakenError, match="'A' already exists"):
+                teams.create_operations_team(session, "A", organisation_name=owner)
         assert session.query(OperationsTeam).filter_by(name="A").count() == 2
 
 
@@ -163,25 +135,25 @@ def test_suppliers_are_listed_by_code_and_their_changes_are_in_the_audit(
 ) -> None:
     with sessions.begin() as session:
         for code in ("T2", "T1"):
-            create_import_supplier(
+            suppliers.create_import_supplier(
                 session, code=code, organisation_name=customer.organisation, profile="strict"
             )
-        with pytest.raises(NameInvalidError, match="code of an import supplier"):
-            create_import_supplier(session, code="", organisation_name=customer.organisation)
-        set_status(session, "T1", SupplierStatus.PAUSED)
-        set_customer_emails(session, "T1", on=True)
+        with pytest.raises(errors.NameInvalidError, match="code of an import supplier"):
+            suppliers.create_import_supplier(session, code="", organisation_name=customer.organisation)
+        suppliers.set_status(session, "T1", SupplierStatus.PAUSED)
+        suppliers.set_customer_emails(session, "T1", on=True)
     with sessions() as session:
-        listed = [(it.code, owner) for it, owner in list_import_suppliers(session)]
+        listed = [(it.code, owner) for it, owner in suppliers.list_import_suppliers(session)]
         assert sorted(listed) == listed
         assert ("T1", customer.organisation) in listed
-        one = get_import_supplier(session, "T1", organisation_id=customer.organisation_id)
-        assert one == get_import_supplier_by_id(session, one.id)
+        one = suppliers.get_import_supplier(session, "T1", organisation_id=customer.organisation_id)
+        assert one == suppliers.get_import_supplier_by_id(session, one.id)
         assert (one.status, one.profile, one.sends_customer_emails) == ("Paused", "strict", True)
         assert (one.organisation_id, one.organisation_name) == (
             customer.organisation_id,
             customer.organisation,
         )
-        other = get_import_supplier(session, "T2", organisation_id=None)
+        other = suppliers.get_import_supplier(session, "T2", organisation_id=None)
         assert (other.status, other.sends_customer_emails) == ("Ongoing", False)
         assert other.created_at.tzinfo
         owner = customer.organisation_id
@@ -202,13 +174,15 @@ def test_a_supplier_has_the_name_of_its_own_organisation_and_limited_keys_see_th
 ) -> None:
     owners = [customer, make_customer(sessions), make_customer(sessions)]
     with sessions() as session:
-        found = [get_import_supplier(session, it.import_supplier, organisation_id=None) for it in owners]
+        found = [
+            suppliers.get_import_supplier(session, it.import_supplier, organisation_id=None) for it in owners
+        ]
         assert [it.organisation_name for it in found] == [it.organisation for it in owners]
         limited = Origin(kind=ActorKind.API_KEY, import_supplier_ids=frozenset({found[0].id}))
         with acting_as(limited):
-            assert find_import_supplier(session, found[0].code, organisation_id=None) == found[0]
-            with pytest.raises(PermissionDeniedError):
-                find_import_supplier(session, found[1].code, organisation_id=None)
+            assert suppliers.find_import_supplier(session, found[0].code, organisation_id=None) == found[0]
+            with pytest.raises(errors.PermissionDeniedError):
+                suppliers.find_import_supplier(session, found[1].code, organisation_id=None)
 
 
 def test_a_supplier_of_another_organisation_does_not_exist(
@@ -216,72 +190,78 @@ def test_a_supplier_of_another_organisation_does_not_exist(
 ) -> None:
     other = make_customer(sessions)
     with sessions.begin() as session:
-        find = partial(find_import_supplier, session, organisation_id=customer.organisation_id)
-        get = partial(get_import_supplier, session, organisation_id=customer.organisation_id)
+        find = partial(suppliers.find_import_supplier, session, organisation_id=customer.organisation_id)
+        get = partial(suppliers.get_import_supplier, session, organisation_id=customer.organisation_id)
         mine = get(customer.import_supplier)
         assert (mine.code, mine.organisation_name) == (customer.import_supplier, customer.organisation)
         for code in (other.import_supplier, "nothing", "", "\0", "\udcff", "x" * 1000):
             assert find(code) is None
-            with pytest.raises(ImportSupplierNotFoundError) as in_path:
+            with pytest.raises(errors.ImportSupplierNotFoundError) as in_path:
                 get(code)
-            with pytest.raises(ImportSupplierNotFoundInBodyError) as in_body:
-                get(code, error=ImportSupplierNotFoundInBodyError)
+            with pytest.raises(errors.ImportSupplierNotFoundInBodyError) as in_body:
+                get(code, error=errors.ImportSupplierNotFoundInBodyError)
             assert in_path.value.code == in_body.value.code == "import_supplier_not_found"
             assert in_path.value.detail == in_body.value.detail
             assert re.fullmatch(
                 r"Import supplier '.{0,60}' does not exist, or belongs to another organisation\.",
                 in_path.value.detail,
             )
-        of_another = get_import_supplier(session, other.import_supplier, organisation_id=None)
+        of_another = suppliers.get_import_supplier(session, other.import_supplier, organisation_id=None)
         assert of_another.organisation_id == other.organisation_id
         assert of_another.organisation_name == other.organisation
 
 
-@pytest.mark.parametrize("code", ["Noord & Zuid", "Åbo 1", "a" * MAX_CODE, "50%", "..."])
+@pytest.mark.parametrize("code", ["Noord & Zuid", "Åbo 1", "a" * suppliers.MAX_CODE, "50%", "..."])
 def test_a_code_may_be_any_printable_text(
     sessions: sessionmaker[Session], customer: Customer, code: str
 ) -> None:
     with sessions.begin() as session:
-        supplier = create_import_supplier(session, code=code, organisation_name=customer.organisation)
+        supplier = suppliers.create_import_supplier(
+            session, code=code, organisation_name=customer.organisation
+        )
         assert (supplier.status, supplier.profile, supplier.document_root) == ("Ongoing", "lenient", "")
-        found = find_import_supplier(session, code, organisation_id=customer.organisation_id)
+        found = suppliers.find_import_supplier(session, code, organisation_id=customer.organisation_id)
         assert found is not None
         assert found.id == supplier.id
         session.rollback()
 
 
-@pytest.mark.parametrize("code", ["", " a", "a\n", "a/b", ".", "..", "a" * (MAX_CODE + 1), "\u200b"])
+@pytest.mark.parametrize(
+    "code", ["", " a", "a\n", "a/b", ".", "..", "a" * (suppliers.MAX_CODE + 1), "\u200b"]
+)
 def test_a_code_that_cannot_be_part_of_a_path_is_refused(
     sessions: sessionmaker[Session], customer: Customer, code: str
 ) -> None:
-    with sessions.begin() as session, pytest.raises(NameInvalidError):
-        create_import_supplier(session, code=code, organisation_name=customer.organisation)
+    with sessions.begin() as session, pytest.raises(errors.NameInvalidError):
+        suppliers.create_import_supplier(session, code=code, organisation_name=customer.organisation)
 
 
 def test_a_code_is_unique_across_organisations(sessions: sessionmaker[Session], customer: Customer) -> None:
     other = make_customer(sessions)
-    with sessions.begin() as session, pytest.raises(NameTakenError, match=customer.import_supplier):
-        create_import_supplier(session, code=customer.import_supplier, organisation_name=other.organisation)
+    with sessions.begin() as session, pytest.raises(errors.NameTakenError, match=customer.import_supplier):
+        suppliers.create_import_supplier(
+            session, code=customer.import_supplier, organisation_name=other.organisation
+        )
 
 
 def test_a_supplier_needs_an_organisation(sessions: sessionmaker[Session]) -> None:
-    with sessions.begin() as session, pytest.raises(OrganisationNotFoundError):
-        create_import_supplier(session, code="X", organisation_name="nobody")
+    with sessions.begin() as session, pytest.raises(errors.OrganisationNotFoundError):
+        suppliers.create_import_supplier(session, code="X", organisation_name="nobody")
 
 
 @pytest.mark.parametrize("root", ["s3://bucket/folder", "s3://bucket/folder/", " s3://bucket/folder// "])
 def test_a_document_root_has_no_slash_at_its_end(sessions: sessionmaker[Session], root: str) -> None:
     customer = make_customer(sessions, document_root=root)
     with sessions.begin() as session:
-        supplier = get_import_supplier(session, customer.import_supplier, organisation_id=None)
+        supplier = suppliers.get_import_supplier(session, customer.import_supplier, organisation_id=None)
     assert supplier.document_root == "s3://bucket/folder"
 
 
 def test_a_document_root_has_no_control_characters(
     sessions: sessionmaker[Session], customer: Customer
 ) -> None:
-    with sessions.begin() as session, pytest.raises(NameInvalidError):
-        create_import_supplier(
+    with sessions.begin() as session, pytest.raises(errors.NameInvalidError):
+        suppliers.create_import_supplier(
             session, code="X", organisation_name=customer.organisation, document_root="s3://a\nb"
         )
 
@@ -295,16 +275,16 @@ def test_a_document_root_has_no_control_characters(
 )
 def test_who_is_limited_to_other_suppliers_is_told_so(kind: ActorKind, detail: str) -> None:
     with acting_as(Origin(kind=kind, import_supplier_ids=frozenset({1}))):
-        require_supplier_allowed(1, "X")
-        with pytest.raises(PermissionDeniedError) as denied:
-            require_supplier_allowed(2, "X")
+        suppliers.require_supplier_allowed(1, "X")
+        with pytest.raises(errors.PermissionDeniedError) as denied:
+            suppliers.require_supplier_allowed(2, "X")
     assert denied.value.detail == detail
 
 
 @pytest.mark.parametrize("code", ["nothing", "\0"])
 def test_the_status_of_an_unknown_supplier_cannot_be_set(sessions: sessionmaker[Session], code: str) -> None:
-    with sessions.begin() as session, pytest.raises(ImportSupplierNotFoundError):
-        set_status(session, code, SupplierStatus.PAUSED)
+    with sessions.begin() as session, pytest.raises(errors.ImportSupplierNotFoundError):
+        suppliers.set_status(session, code, SupplierStatus.PAUSED)
 
 
 def test_the_limit_is_250_until_it_is_changed_or_off(sessions: sessionmaker[Session]) -> None:

@@ -9,25 +9,10 @@ import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.errors import (
-    NameInvalidError,
-    NameTakenError,
-    OrganisationNotFoundError,
-    PaymentVendorInvalidError,
-    PaymentVendorNotFoundError,
-)
+from migration_service import errors
 from migration_service.models import PaymentVendor
 from migration_service.payment_vendors.protocol import VendorKind
-from migration_service.services.setup.vendors import (
-    LARGEST_RATE,
-    LEAST_RATE,
-    ReservedCalls,
-    create_payment_vendor,
-    get_payment_vendor,
-    list_payment_vendors,
-    reserve_calls,
-    set_vendor_rate,
-)
+from migration_service.services.setup import vendors
 from support.audit import list_told
 from support.factories import Customer, make_customer
 from support.interleavings import COMMIT, Script, Step, explore
@@ -37,7 +22,7 @@ _URL = "https://vendor.example/api"
 
 def _create(session: Session, name: str, owner: str | None = None, **options: Any) -> PaymentVendor:
     given = {"kind": VendorKind.HTTP, "url": _URL, "secret_env": "VENDOR_SECRET"} | options
-    return create_payment_vendor(session, name, organisation_name=owner, **given)
+    return vendors.create_payment_vendor(session, name, organisation_name=owner, **given)
 
 
 def test_a_vendor_is_stored_as_it_was_given_and_is_in_the_audit(
@@ -73,22 +58,22 @@ def test_a_vendor_that_would_give_a_secret_away_is_refused(
     sessions: sessionmaker[Session], options: dict[str, Any], message: str
 ) -> None:
     with sessions() as session:
-        with pytest.raises(PaymentVendorInvalidError, match=message):
+        with pytest.raises(errors.PaymentVendorInvalidError, match=message):
             _create(session, "A", **options)
-        assert list_payment_vendors(session) == []
+        assert vendors.list_payment_vendors(session) == []
 
 
 def test_a_vendor_has_a_name_that_its_organisation_has_not_used(
     sessions: sessionmaker[Session], customer: Customer
 ) -> None:
     with sessions() as session:
-        with pytest.raises(NameInvalidError, match="name of a payment vendor"):
+        with pytest.raises(errors.NameInvalidError, match="name of a payment vendor"):
             _create(session, " ")
-        with pytest.raises(OrganisationNotFoundError):
+        with pytest.raises(errors.OrganisationNotFoundError):
             _create(session, "A", "nobody")
         for owner in (None, customer.organisation):
             _create(session, "A", owner)
-            with pytest.raises(NameTakenError, match="'A' already exists"):
+            with pytest.raises(errors.NameTakenError, match="'A' already exists"):
                 _create(session, "A", owner)
 
 
@@ -104,7 +89,7 @@ def test_a_vendor_is_that_of_the_organisation_or_else_a_shared_one_whatever_its_
         foreign = _create(session, "Theirs", other.organisation)
 
         def find(organisation_id: int, name: str) -> int:
-            return get_payment_vendor(session, organisation_id, name).id
+            return vendors.get_payment_vendor(session, organisation_id, name).id
 
         mine = customer.organisation_id
         assert find(mine, "acme") == own.id
@@ -115,7 +100,7 @@ def test_a_vendor_is_that_of_the_organisation_or_else_a_shared_one_whatever_its_
         assert find(other.organisation_id, "acme") == shared_exact.id
         assert find(other.organisation_id, "theirs") == foreign.id
         for organisation_id, name in ((mine, "Theirs"), (mine, "nobody"), (0, "Theirs")):
-            with pytest.raises(PaymentVendorNotFoundError):
+            with pytest.raises(errors.PaymentVendorNotFoundError):
                 find(organisation_id, name)
         session.rollback()
 
@@ -130,18 +115,18 @@ def test_the_rate_is_that_of_one_vendor_and_is_in_the_audit(
             _create(session, "B"),
         )
         before = other.calls_per_second
-        set_vendor_rate(session, "A", LARGEST_RATE)
-        set_vendor_rate(session, "A", LEAST_RATE, organisation_name=customer.organisation)
+        vendors.set_vendor_rate(session, "A", vendors.LARGEST_RATE)
+        vendors.set_vendor_rate(session, "A", vendors.LEAST_RATE, organisation_name=customer.organisation)
         session.flush()
         for vendor in (shared, own, other):
             session.refresh(vendor)
         rates = [it.calls_per_second for it in (shared, own, other)]
         assert rates == [Decimal(1_000), Decimal("0.01"), before]
         for rate in (Decimal("0.009"), Decimal("1000.01")):
-            with pytest.raises(PaymentVendorInvalidError, match=r"from 0\.01 to 1,000 per second"):
-                set_vendor_rate(session, "A", rate)
-        with pytest.raises(PaymentVendorNotFoundError):
-            set_vendor_rate(session, "B", Decimal(1), organisation_name=customer.organisation)
+            with pytest.raises(errors.PaymentVendorInvalidError, match=r"from 0\.01 to 1,000 per second"):
+                vendors.set_vendor_rate(session, "A", rate)
+        with pytest.raises(errors.PaymentVendorNotFoundError):
+            vendors.set_vendor_rate(session, "B", Decimal(1), organisation_name=customer.organisation)
         assert list_told(session, "payment_vendor.rate_set") == [
             ("payment_vendor", "A", None, {"calls_per_second": "1000"}),
             ("payment_vendor", "A", customer.organisation_id, {"calls_per_second": "0.01"}),
@@ -151,11 +136,11 @@ def test_the_rate_is_that_of_one_vendor_and_is_in_the_audit(
 
 def _reserve(
     session: Session, vendor: PaymentVendor, next_call: str, wanted: int = 100
-) -> ReservedCalls | None:
+) -> vendors.ReservedCalls | None:
     """Reserve calls of three seconds, with the next call at so many seconds from now."""
     statement = "UPDATE payment_vendor SET next_call_at = now() + CAST(:next AS interval) WHERE id = :id"
     session.execute(text(statement), {"id": vendor.id, "next": next_call})
-    return reserve_calls(session, vendor.id, wanted, seconds=3.0)
+    return vendors.reserve_calls(session, vendor.id, wanted, seconds=3.0)
 
 
 def _reserved_until(session: Session, vendor: PaymentVendor) -> float:
@@ -168,18 +153,18 @@ def test_calls_are_reserved_one_after_the_other_at_the_rate_of_the_vendor(
 ) -> None:
     with sessions() as session:
         vendor, other = _create(session, "A"), _create(session, "B")
-        set_vendor_rate(session, "A", Decimal(10))
-        set_vendor_rate(session, "B", Decimal(1))
+        vendors.set_vendor_rate(session, "A", Decimal(10))
+        vendors.set_vendor_rate(session, "B", Decimal(1))
         session.flush()
-        assert _reserve(session, vendor, "-1 hour") == ReservedCalls(30, 0.0, 0.1)
+        assert _reserve(session, vendor, "-1 hour") == vendors.ReservedCalls(30, 0.0, 0.1)
         assert 3 <= _reserved_until(session, vendor) < 63
-        assert _reserve(session, vendor, "-1 hour", wanted=7) == ReservedCalls(7, 0.0, 0.1)
+        assert _reserve(session, vendor, "-1 hour", wanted=7) == vendors.ReservedCalls(7, 0.0, 0.1)
         assert _reserve(session, vendor, "1 hour") is None
-        assert _reserve(session, other, "-1 hour") == ReservedCalls(3, 0.0, 1.0)
-        set_vendor_rate(session, "B", Decimal("0.01"))
+        assert _reserve(session, other, "-1 hour") == vendors.ReservedCalls(3, 0.0, 1.0)
+        vendors.set_vendor_rate(session, "B", Decimal("0.01"))
         session.flush()
         # At least one, however slow the vendor is.
-        assert _reserve(session, other, "-1 hour") == ReservedCalls(1, 0.0, 100.0)
+        assert _reserve(session, other, "-1 hour") == vendors.ReservedCalls(1, 0.0, 100.0)
         assert 100 <= _reserved_until(session, other) < 160
         # Another second is free: nothing is reserved beyond it.
         assert _reserve(session, other, "1 hour") is None
@@ -194,9 +179,12 @@ def test_two_workers_never_reserve_the_same_calls(sessions: sessionmaker[Session
     def script() -> Script:
         with sessions.begin() as session:
             vendor_id = _create(session, name := next(names)).id
-            set_vendor_rate(session, name, Decimal(10))
+            vendors.set_vendor_rate(session, name, Decimal(10))
             begun = session.execute(select(func.clock_timestamp())).scalar_one()
-        reserve: Step = ("reserve", lambda session: reserve_calls(session, vendor_id, 10, seconds=3.0))
+        reserve: Step = (
+            "reserve",
+            lambda session: vendors.reserve_calls(session, vendor_id, 10, seconds=3.0),
+        )
         yield {"one": [reserve, COMMIT], "other": [reserve, COMMIT]}
         with sessions() as session:
             next_call_at = session.get_one(PaymentVendor, vendor_id).next_call_at

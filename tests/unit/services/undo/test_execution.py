@@ -10,21 +10,9 @@ import pytest
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service import errors, models
 from migration_service.db.jobs import Progress, take_due
-from migration_service.errors import (
-    BatchNotFoundError,
-    GoLivePastError,
-    ImportSupplierLiveError,
-    WavePlanNotFoundError,
-)
 from migration_service.formats import ResultFormat
-from migration_service.models import (
-    ApiKey,
-    Batch,
-    ImportSupplier,
-    Undo,
-    UndoLine,
-)
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.batches.clock import read_clock
@@ -56,14 +44,14 @@ def test_who_started_an_undo_why_and_how_is_kept_and_in_the_audit(
 ) -> None:
     add_account(session, customer, "a")
     supplier = find_supplier(session, customer)
-    key_id = session.scalars(select(ApiKey.id).where(ApiKey.prefix == customer.prefix)).one()
+    key_id = session.scalars(select(models.ApiKey.id).where(models.ApiKey.prefix == customer.prefix)).one()
     overrides = frozenset({UndoBlocker.EMAIL_SENT, UndoBlocker.DATA_ADDED})
     origin = Origin(
         kind=ActorKind.OPERATOR, actor="ann", api_key_id=key_id, request_id="r1", address="192.0.2.1"
     )
     with acting_as(origin):
         order = _order(session, customer, "a", overrides=overrides, by="ben")
-        undo = session.get_one(Undo, start_undo(session, order, role=OperatorRole.ADMINISTER))
+        undo = session.get_one(models.Undo, start_undo(session, order, role=OperatorRole.ADMINISTER))
     session.flush()
     session.refresh(undo)
     assert (undo.organisation_id, undo.import_supplier_id) == (supplier.organisation_id, supplier.id)
@@ -98,7 +86,7 @@ def test_a_reference_to_the_batch_hinders_no_undo(
         add_account(session, customer, "a")
         add_line(session, batch.id, 1, "a")
         session.commit()
-        another.execute(select(Batch.id).with_for_update(key_share=True, read=True))
+        another.execute(select(models.Batch.id).with_for_update(key_share=True, read=True))
         assert start_undo(session, _order(session, customer, batch=batch))
 
 
@@ -114,15 +102,15 @@ def test_a_batch_and_a_wave_are_undone_by_their_own_supplier(
     wave = list_waves(session, plan.id)[1]
     assert get_wave_to_undo(session, str(plan.id), 2, own).id == wave.batch_id
     for supplier in (second, find_supplier(session, other)):
-        with pytest.raises(BatchNotFoundError, match=str(batch.id)):
+        with pytest.raises(errors.BatchNotFoundError, match=str(batch.id)):
             get_batch_to_undo(session, str(batch.id), supplier)
-        with pytest.raises(WavePlanNotFoundError, match=str(plan.id)):
+        with pytest.raises(errors.WavePlanNotFoundError, match=str(plan.id)):
             get_wave_to_undo(session, str(plan.id), 2, supplier)
 
 
-def _outcomes(session: Session, undo: Undo) -> list[str]:
-    lines = select(UndoLine.outcome).where(UndoLine.undo_id == undo.id)
-    return [*session.scalars(lines.order_by(UndoLine.position))]
+def _outcomes(session: Session, undo: models.Undo) -> list[str]:
+    lines = select(models.UndoLine.outcome).where(models.UndoLine.undo_id == undo.id)
+    return [*session.scalars(lines.order_by(models.UndoLine.position))]
 
 
 def test_until_the_commit_the_supplier_does_not_go_live(
@@ -132,7 +120,7 @@ def test_until_the_commit_the_supplier_does_not_go_live(
         undo = add_undo(session, customer, add_account(session, customer, "one"))
         session.commit()
         revert_piece(session, undo.id)
-        supplier = select(ImportSupplier.id).where(ImportSupplier.id == undo.import_supplier_id)
+        supplier = select(models.ImportSupplier.id).where(models.ImportSupplier.id == undo.import_supplier_id)
         assert another.scalars(supplier.with_for_update(skip_locked=True, key_share=True)).all() == []
 
 
@@ -150,7 +138,7 @@ def test_undos_that_nobody_works_on_are_taken_once(
         for owner in (customer, *others):
             add_undo(session, owner)  # it comes after the first one of its organisation
         session.commit()
-        another.execute(select(Undo.id).where(Undo.id == held.id).with_for_update())
+        another.execute(select(models.Undo.id).where(models.Undo.id == held.id).with_for_update())
         assert set(take_due(session, "undo")) == {new.id, lost.id}
         assert take_due(session, "undo") == []
         another.rollback()
@@ -164,7 +152,7 @@ def test_an_undo_that_was_cancelled_meanwhile_goes_no_further(
         undo = add_undo(session, customer, add_account(session, customer, "one"))
         session.commit()
         with sessions.begin() as another:
-            another.execute(update(Undo).values(state=UndoState.CANCELLED, finished_at=func.now()))
+            another.execute(update(models.Undo).values(state=UndoState.CANCELLED, finished_at=func.now()))
         assert revert_piece(session, undo.id) is Progress.OVER
         assert _outcomes(session, undo) == ["PENDING"]
 
@@ -173,8 +161,8 @@ def test_two_workers_share_an_undo(sessions: sessionmaker[Session], customer: Cu
     with sessions() as session, sessions() as another:
         undo = add_undo(session, customer, *(add_account(session, customer, number) for number in "ab"))
         session.commit()
-        another.execute(select(UndoLine).where(UndoLine.position == 1).with_for_update())
-        another.execute(select(Undo).with_for_update(key_share=True))
+        another.execute(select(models.UndoLine).where(models.UndoLine.position == 1).with_for_update())
+        another.execute(select(models.Undo).with_for_update(key_share=True))
         assert revert_piece(session, undo.id) is Progress.WORKED
         assert _outcomes(session, undo) == ["PENDING", "REVERTED"]
 
@@ -183,7 +171,7 @@ KEPT = UndoOutcome.KEPT
 
 
 @pytest.fixture
-def written(sessions: sessionmaker[Session], customer: Customer) -> Iterator[Undo]:
+def written(sessions: sessionmaker[Session], customer: Customer) -> Iterator[models.Undo]:
     """An undo with three lines, the last one first, read two at a time."""
     with sessions.begin() as session:
         a, b = (add_account(session, customer, number).account_import_process_id for number in "ab")
@@ -198,7 +186,7 @@ def written(sessions: sessionmaker[Session], customer: Customer) -> Iterator[Und
 
 
 def test_outcomes_are_written_in_pieces_in_their_order(
-    sessions: sessionmaker[Session], written: Undo
+    sessions: sessionmaker[Session], written: models.Undo
 ) -> None:
     with sessions.kw["bind"].connect() as connection:
         # The rows are in another order, and are not read in that of the index.
@@ -219,12 +207,12 @@ def test_outcomes_are_written_in_pieces_in_their_order(
 def test_a_date_that_has_not_come_can_be_moved(session: Session, customer: Customer) -> None:
     later = (read_clock(session) + timedelta(days=9)).replace(microsecond=0)
     assert set_live(session, customer.import_supplier, later) == later
-    with pytest.raises(GoLivePastError, match=r"2026-03-02T12:00:00Z.* is in the past"):
+    with pytest.raises(errors.GoLivePastError, match=r"2026-03-02T12:00:00Z.* is in the past"):
         set_live(session, customer.import_supplier, MOMENT)
     assert set_live(session, customer.import_supplier, MOMENT, may_be_past=True, by="Ada") == MOMENT
-    with pytest.raises(ImportSupplierLiveError, match=r"went live at 2026-03-02T12:00:00Z\."):
+    with pytest.raises(errors.ImportSupplierLiveError, match=r"went live at 2026-03-02T12:00:00Z\."):
         set_live(session, customer.import_supplier, later)
-    with pytest.raises(ImportSupplierLiveError):
+    with pytest.raises(errors.ImportSupplierLiveError):
         preview_go_live(session, GoLiveOrder(supplier=find_supplier(session, customer), gate=Gate(hours=0)))
     entries = list_entries(session, action="import_supplier.live_set")
     written = f"{later:%Y-%m-%dT%H:%M:%SZ}"
@@ -239,17 +227,19 @@ def test_a_date_that_has_not_come_can_be_moved(session: Session, customer: Custo
 
 def test_the_supplier_is_locked_as_it_is_now(sessions: sessionmaker[Session], customer: Customer) -> None:
     with sessions() as session, sessions() as another:
-        this = ImportSupplier.code == customer.import_supplier
+        this = models.ImportSupplier.code == customer.import_supplier
         # What only refers to the supplier, as every new import does, hinders nobody.
-        another.execute(select(ImportSupplier.id).where(this).with_for_update(key_share=True, read=True))
+        another.execute(
+            select(models.ImportSupplier.id).where(this).with_for_update(key_share=True, read=True)
+        )
         set_live(session, customer.import_supplier, read_clock(session) + timedelta(days=9))
-        free = select(ImportSupplier.id).where(this).with_for_update(skip_locked=True, key_share=True)
+        free = select(models.ImportSupplier.id).where(this).with_for_update(skip_locked=True, key_share=True)
         assert another.scalars(free).all() == []
         session.rollback()
         another.rollback()
         with sessions.begin() as operator:
-            operator.execute(update(ImportSupplier).where(this).values(live_at=MOMENT))
-        with pytest.raises(ImportSupplierLiveError):
+            operator.execute(update(models.ImportSupplier).where(this).values(live_at=MOMENT))
+        with pytest.raises(errors.ImportSupplierLiveError):
             set_live(session, customer.import_supplier)
 
 

@@ -8,9 +8,7 @@ import pytest
 from sqlalchemy import func, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.errors import (
-    WaveStateError,
-)
+from migration_service import errors
 from migration_service.models import AccountImportProcess, Batch, Wave, WavePlan
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.batches.results.reverted import Reverted, count_reverted
@@ -54,11 +52,11 @@ def test_a_wave_neither_begins_nor_goes_on_before_its_turn(
     act, state = _ACTS[name]
     plan = make_plan(session, customer, WaveState.CLEAN, state, WaveState.RUNNING)
     earlier, wave, _ = list_waves(session, plan.id)
-    with pytest.raises(WaveStateError, match="An earlier wave has not ended"):
+    with pytest.raises(errors.WaveStateError, match="An earlier wave has not ended"):
         act(session, plan, wave)
     earlier.state, earlier.reconciled_at = WaveState.APPROVED, now
     undo_wave(session, customer, earlier, finished_at=LATER)
-    with pytest.raises(WaveStateError, match="An earlier wave has not ended"):
+    with pytest.raises(errors.WaveStateError, match="An earlier wave has not ended"):
         act(session, plan, wave)
     assert (earlier.state, wave.state) == ("RECONCILING", state), "what was approved does not exist any more"
 
@@ -71,7 +69,7 @@ def test_a_wave_whose_failed_lines_are_retried_is_neither_reconciled_nor_approve
     act, before = _ACTS[name]
     plan, wave = make_wave(session, customer, before)
     batch_of(session, wave, state=state)
-    with pytest.raises(WaveStateError, match=f"The wave is {before}, and its batch has not ended"):
+    with pytest.raises(errors.WaveStateError, match=f"The wave is {before}, and its batch has not ended"):
         act(session, plan, wave)
     assert wave.state == before
     batch_of(session, wave, state=BatchState.CANCELLED)
@@ -89,13 +87,7 @@ def test_a_wave_whose_failed_lines_are_retried_is_neither_reconciled_nor_approve
 )
 @pytest.mark.parametrize("act", [approve_wave, stop_wave])
 def test_who_decides_why_and_what_about_is_kept_with_the_wave_and_in_the_audit(
-    session: Session,
-    customer: Customer,
-    act: Any,
-    *,
-    origin: Origin,
-    by: str | None,
-    expected: str | None,
+    session: Session, customer: Customer, act: Any, *, origin: Origin, by: str | None, expected: str | None
 ) -> None:
     plan, wave = make_wave(session, customer, WaveState.DIFFERS, differing=1, open=2)
     batch = batch_of(session, wave, runs_until=EVENING)
@@ -146,7 +138,7 @@ def test_a_decision_about_a_wave_that_is_over_is_refused_and_says_what_became_of
             setattr(it, name, value)
     session.flush()
     before = (wave.decided_by, wave.decision_reason)
-    with pytest.raises(WaveStateError) as raised:
+    with pytest.raises(errors.WaveStateError) as raised:
         act(session, plan, wave, reason="enough")
     assert raised.value.detail == said
     assert [it.state for it in list_waves(session, plan.id)] == states
@@ -162,7 +154,7 @@ def test_a_change_is_made_from_its_sources_and_refused_from_every_other_state(
         wave.state, wave.reason = state, "before"
         if state not in change.sources:
             refusal = f"The wave is {state}. This is only possible if it is {' or '.join(change.sources)}."
-            with pytest.raises(WaveStateError, match=f"^{refusal}$"):
+            with pytest.raises(errors.WaveStateError, match=f"^{refusal}$"):
                 change_wave(session, plan, wave, change)
             expected: tuple[str, str | None] = (state, "before")
         else:

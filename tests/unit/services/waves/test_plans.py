@@ -11,10 +11,7 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from migration_service.errors import (
-    ErrorItem,
-    RequestFailedValidationError,
-)
+from migration_service import errors
 from migration_service.models import ApiKey, BatchLine, WavePlan
 from migration_service.services.batches.error_thresholds import IMPORT_THRESHOLD, ErrorThreshold
 from migration_service.services.waves.orders import PlanOrder, WaveOrder, read_plan
@@ -74,7 +71,7 @@ def test_a_plan_is_read() -> None:
 
 
 def test_a_fault_of_all_waves_is_named_once() -> None:
-    with pytest.raises(RequestFailedValidationError) as raised:
+    with pytest.raises(errors.RequestFailedValidationError) as raised:
         _read({"size": 1}, {"size": 1}, window=_NIGHT | {"end": "22:00", "time_zone": "Mars"})
     assert [(it.code, it.attr) for it in raised.value.errors] == [
         ("invalid", "window.end"),
@@ -186,10 +183,10 @@ def test_accounts_that_are_not_pending_or_listed_twice_are_named(
     session: Session, customer: Customer, make: Callable[..., Any]
 ) -> None:
     waves = (WaveOrder(accounts=["a", "skipped", "b", "b"]), REST, WaveOrder(accounts=["x", "a", "c"]))
-    with pytest.raises(RequestFailedValidationError) as raised:
+    with pytest.raises(errors.RequestFailedValidationError) as raised:
         make(session, customer, *waves)
     assert raised.value.errors == [
-        ErrorItem("invalid", f"Account {fault}.", f"waves.{place}")
+        errors.ErrorItem("invalid", f"Account {fault}.", f"waves.{place}")
         for fault, place in (
             ("'skipped' is not pending", "0.accounts.1"),
             ("'b' is listed before", "0.accounts.3"),
@@ -219,11 +216,7 @@ def test_a_draw_takes_one_of_each_stratum_and_then_its_share(session: Session, c
             drawn[size] = Counter(number[0] for number in numbers)
             strata = {it["stratum"]: (it["pending"], it["drawn"]) for it in wave.strata or ()}
             undone.rollback()
-    assert drawn == {
-        2: {"G": 1, "P": 1},
-        8: {"G": 5, "P": 2, "R": 1},
-        20: {"G": 12, "P": 6, "R": 2},
-    }
+    assert drawn == {2: {"G": 1, "P": 1}, 8: {"G": 5, "P": 2, "R": 1}, 20: {"G": 12, "P": 6, "R": 2}}
     ending = "with agreements, without statements"
     assert [*strata.items()] == [
         (f"GAS, 1 meter point, {ending}", (12, 12)),

@@ -26,17 +26,7 @@ from migration_service.states import BatchState, ChunkState, ImportState, WaveSt
 from support.factories import Customer
 from support.rows import add_chunk
 from unit.services.undo.undo_rows import add_pending
-from unit.services.waves.wave_rows import (
-    CLOSED_NOW,
-    EVENING,
-    MIDNIGHT,
-    OPEN_NOW,
-    acts,
-    add_to_wave,
-    batch_of,
-    make_plan,
-    make_wave,
-)
+from unit.services.waves import wave_rows
 
 pytestmark = pytest.mark.usefixtures("now")
 PLANNED, WAITING, RUNNING, PAUSED = (
@@ -46,7 +36,7 @@ PLANNED, WAITING, RUNNING, PAUSED = (
     WaveState.PAUSED,
 )
 CLOSED = "window_closed"
-BEFORE = EVENING - timedelta(hours=1)
+BEFORE = wave_rows.EVENING - timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -78,23 +68,25 @@ _CASES = [
 
 @pytest.mark.parametrize("case", _CASES, ids=str)
 def test_a_sweep_does_what_is_due_in_a_wave(session: Session, customer: Customer, case: Case) -> None:
-    window = {"open": OPEN_NOW, "closed": CLOSED_NOW}.get(case.window)
-    plan, wave = make_wave(session, customer, WaveState(case.wave), time_window=window, differing=3, open=3)
+    window = {"open": wave_rows.OPEN_NOW, "closed": wave_rows.CLOSED_NOW}.get(case.window)
+    plan, wave = wave_rows.make_wave(
+        session, customer, WaveState(case.wave), time_window=window, differing=3, open=3
+    )
     if case.wave == PAUSED:
         wave.reason = case.reason
-    batch = batch_of(
+    batch = wave_rows.batch_of(
         session, wave, state=BatchState(case.batch), reason=case.reason, runs_until=BEFORE, brake_since=BEFORE
     )
     add_chunk(session, batch, state=ChunkState.PENDING)
     advance_plan(session, plan.id)
     session.flush()
     assert [wave.state, batch.state] == (case.then or [case.wave, case.batch])
-    until = MIDNIGHT if case.until == "midnight" else BEFORE
+    until = wave_rows.MIDNIGHT if case.until == "midnight" else BEFORE
     assert (wave.reason, batch.reason, batch.runs_until) == (*case.why, until)
-    assert [action for action, _, _ in acts(session)] == [f"wave.{action}" for action in case.told]
+    assert [action for action, _, _ in wave_rows.acts(session)] == [f"wave.{action}" for action in case.told]
     is_compared = case.told == ["reconciled"]
     assert (wave.differing, wave.open) == ((None, None) if is_compared else (3, 3))
-    assert (wave.began_at == EVENING) is ("began" in case.told)
+    assert (wave.began_at == wave_rows.EVENING) is ("began" in case.told)
     if "went_on" in case.told:
         assert batch.brake_since == BEFORE, "nobody has looked at the errors"
     assert (plan.finished_at is not None) is (wave.state == "STOPPED")
@@ -106,15 +98,17 @@ def test_a_sweep_does_what_is_due_in_a_wave(session: Session, customer: Customer
 def test_a_wave_without_lines_left_does_not_wait_for_its_next_window_to_end(
     session: Session, customer: Customer, other: Customer, chunk: ChunkState | None
 ) -> None:
-    elsewhere = batch_of(session, make_wave(session, other, RUNNING)[1])
+    elsewhere = wave_rows.batch_of(session, wave_rows.make_wave(session, other, RUNNING)[1])
     add_chunk(session, elsewhere, state=ChunkState.PENDING)
-    plan, wave = make_wave(session, customer, PAUSED, time_window=CLOSED_NOW, reason=CLOSED)
-    batch = batch_of(session, wave, reason=CLOSED, runs_until=BEFORE)
+    plan, wave = wave_rows.make_wave(
+        session, customer, PAUSED, time_window=wave_rows.CLOSED_NOW, reason=CLOSED
+    )
+    batch = wave_rows.batch_of(session, wave, reason=CLOSED, runs_until=BEFORE)
     if chunk:
         add_chunk(session, batch, state=chunk)
     advance_plan(session, plan.id)
     assert (wave.state, batch.state, batch.runs_until) == ("RECONCILING", "COMPLETED", BEFORE)
-    assert [action for action, _, _ in acts(session)] == ["wave.reconciled"]
+    assert [action for action, _, _ in wave_rows.acts(session)] == ["wave.reconciled"]
     assert elsewhere.state == "RUNNING"
 
 
@@ -122,8 +116,10 @@ def test_a_wave_without_lines_left_does_not_wait_for_its_next_window_to_end(
 def test_a_wave_with_lines_left_waits_for_its_next_window(
     session: Session, customer: Customer, chunk: ChunkState
 ) -> None:
-    plan, wave = make_wave(session, customer, PAUSED, time_window=CLOSED_NOW, reason=CLOSED)
-    batch = batch_of(session, wave, reason=CLOSED)
+    plan, wave = wave_rows.make_wave(
+        session, customer, PAUSED, time_window=wave_rows.CLOSED_NOW, reason=CLOSED
+    )
+    batch = wave_rows.batch_of(session, wave, reason=CLOSED)
     add_chunk(session, batch, 1, state=ChunkState.DONE)
     add_chunk(session, batch, 10, state=chunk)
     advance_plan(session, plan.id)
@@ -145,7 +141,7 @@ def test_a_wave_with_lines_left_waits_for_its_next_window(
 def test_waves_come_one_after_the_other(
     session: Session, customer: Customer, states: list[WaveState], expected: list[str]
 ) -> None:
-    plan = make_plan(session, customer, *states)
+    plan = wave_rows.make_plan(session, customer, *states)
     advance_plan(session, plan.id)
     waves = list_waves(session, plan.id)
     assert [(it.number, it.state) for it in waves] == [*enumerate(expected, 1)]
@@ -156,7 +152,7 @@ def test_a_plan_that_somebody_else_has_locked_is_left_to_them(
     sessions: sessionmaker[Session], customer: Customer
 ) -> None:
     with sessions() as session, sessions() as another:
-        plan = make_plan(session, customer, PLANNED)
+        plan = wave_rows.make_plan(session, customer, PLANNED)
         session.commit()
         row = select(WavePlan.id).where(WavePlan.id == plan.id)
         another.execute(row.with_for_update(key_share=True))
@@ -178,10 +174,10 @@ def test_what_hinders_one_plan_hinders_no_other(
     sessions: sessionmaker[Session], customer: Customer, other: Customer, caplog: pytest.LogCaptureFixture
 ) -> None:
     with sessions.begin() as session:
-        hindered, wave = make_wave(session, customer, WAITING, time_window=OPEN_NOW)
-        batch_of(session, wave, state=BatchState.COMPLETED)
-        finished = make_plan(session, customer, PLANNED, finished_at=EVENING)
-        plan = make_plan(session, other, PLANNED)
+        hindered, wave = wave_rows.make_wave(session, customer, WAITING, time_window=wave_rows.OPEN_NOW)
+        wave_rows.batch_of(session, wave, state=BatchState.COMPLETED)
+        finished = wave_rows.make_plan(session, customer, PLANNED, finished_at=wave_rows.EVENING)
+        plan = wave_rows.make_plan(session, other, PLANNED)
     with caplog.at_level(logging.WARNING):
         advance_plans(sessions)
     with sessions() as session:
@@ -210,11 +206,11 @@ def _add(session: Session, customer: Customer, wave: Wave, *numbers: str, **valu
     """Add lines to a wave, and an import process for each, which has no account."""
     add_pending(session, customer, *numbers, **values)
     for number in numbers:
-        add_to_wave(session, wave, number, "A-1")
+        wave_rows.add_to_wave(session, wave, number, "A-1")
 
 
 def test_a_wave_is_judged_once_all_of_it_has_been_compared(session: Session, customer: Customer) -> None:
-    _, wave = make_wave(session, customer, RECONCILING)
+    _, wave = wave_rows.make_wave(session, customer, RECONCILING)
     _add(session, customer, wave, "a", "b", "c", state=ImportState.IMPORTED)
     with patch.object(created_accounts, "PAGE", 2):
         *before, last = _run(session, wave)
@@ -222,13 +218,13 @@ def test_a_wave_is_judged_once_all_of_it_has_been_compared(session: Session, cus
     assert len(before) == 6  # two pages of accounts, their end, both kinds of lines, and old figures
     assert last == ("DIFFERS", 3, 0)
     found = {"differing": 3, "open": 0, "batch_id": str(wave.batch_id)}
-    assert acts(session) == [("wave.found_different", "1", found)]
+    assert wave_rows.acts(session) == [("wave.found_different", "1", found)]
 
 
 def test_a_comparison_that_began_before_the_end_of_the_wave_does_not_count(
     session: Session, customer: Customer
 ) -> None:
-    plan, wave = make_wave(session, customer, RECONCILING)
+    plan, wave = wave_rows.make_wave(session, customer, RECONCILING)
     supplier = get_import_supplier_by_id(session, plan.import_supplier_id)
     earlier, _ = start_comparison(session, supplier, wave.batch_id)
     assert reconcile_piece(session, wave.batch_id)
@@ -243,7 +239,7 @@ def test_a_comparison_that_began_before_the_end_of_the_wave_does_not_count(
 def test_a_wave_that_is_not_to_be_compared_is_left_as_it_is(
     session: Session, customer: Customer, state: WaveState
 ) -> None:
-    _, wave = make_wave(session, customer, state)
+    _, wave = wave_rows.make_wave(session, customer, state)
     assert _run(session, wave) == [(state, None, None)]
 
 
@@ -251,7 +247,7 @@ def test_a_wave_that_somebody_else_has_locked_is_left_to_them(
     sessions: sessionmaker[Session], customer: Customer
 ) -> None:
     with sessions() as session, sessions() as another:
-        _, wave = make_wave(session, customer, RECONCILING)
+        _, wave = wave_rows.make_wave(session, customer, RECONCILING)
         session.commit()
         assert another.scalars(select(Wave.number).with_for_update()).all() == [1]
         assert reconcile_piece(session, wave.batch_id) is False
@@ -265,9 +261,9 @@ def test_every_wave_that_is_due_is_compared(
     sessions: sessionmaker[Session], customer: Customer, other: Customer
 ) -> None:
     with sessions.begin() as session:
-        first = make_plan(session, customer, RECONCILING, WaveState.RUNNING)
+        first = wave_rows.make_plan(session, customer, RECONCILING, WaveState.RUNNING)
         _add(session, customer, list_waves(session, first.id)[0], "a", "b", state=ImportState.IMPORTED)
-        second = make_plan(session, other, RECONCILING)
+        second = wave_rows.make_plan(session, other, RECONCILING)
     reconcile_waves(sessions, seconds=0)
     with sessions() as session:
         assert {it.state for it in list_waves(session, second.id)} == {"RECONCILING"}, "there was no time"
@@ -284,10 +280,10 @@ def test_organisations_take_turns_page_by_page(
     sessions: sessionmaker[Session], customer: Customer, other: Customer
 ) -> None:
     with sessions.begin() as session:
-        many = make_plan(session, customer, RECONCILING, RECONCILING)
+        many = wave_rows.make_plan(session, customer, RECONCILING, RECONCILING)
         for number, wave in enumerate(list_waves(session, many.id)):
             _add(session, customer, wave, f"{number}a", state=ImportState.IMPORTED)
-        one = list_waves(session, make_plan(session, other, RECONCILING).id)[0].batch_id
+        one = list_waves(session, wave_rows.make_plan(session, other, RECONCILING).id)[0].batch_id
     compared: list[UUID] = []
 
     def note(session: Session, batch_id: UUID) -> bool:

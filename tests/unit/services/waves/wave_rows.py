@@ -7,14 +7,8 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from migration_service import models
 from migration_service.db.base import new_id
-from migration_service.models import (
-    Batch,
-    BatchLine,
-    Undo,
-    Wave,
-    WavePlan,
-)
 from migration_service.services.waves.reading import list_waves
 from migration_service.states import BatchState, UndoOutcome, WaveState
 from support.audit import list_entries
@@ -41,9 +35,9 @@ _USUAL = {
 }
 
 
-def make_plan(session: Session, customer: Customer, *states: WaveState, **values: Any) -> WavePlan:
+def make_plan(session: Session, customer: Customer, *states: WaveState, **values: Any) -> models.WavePlan:
     """Insert a plan whose waves are in these states. Their batches are in the usual ones, without lines."""
-    plan = WavePlan(
+    plan = models.WavePlan(
         id=new_id(),
         organisation_id=customer.organisation_id,
         import_supplier_id=find_supplier(session, customer).id,
@@ -56,13 +50,15 @@ def make_plan(session: Session, customer: Customer, *states: WaveState, **values
     for number, state in reversed([*enumerate(states, 1)]):
         batch_state = _USUAL.get(state, BatchState.COMPLETED)
         batch = make_batch(session, customer, mode="import", source="pending", state=batch_state)
-        session.add(Wave(plan_id=plan.id, number=number, batch_id=batch.id, state=state))
+        session.add(models.Wave(plan_id=plan.id, number=number, batch_id=batch.id, state=state))
         session.flush()
     session.refresh(plan)
     return plan
 
 
-def make_wave(session: Session, customer: Customer, state: WaveState, **values: Any) -> tuple[WavePlan, Wave]:
+def make_wave(
+    session: Session, customer: Customer, state: WaveState, **values: Any
+) -> tuple[models.WavePlan, models.Wave]:
     """Insert a plan with one wave, with these values. Return both."""
     plan = make_plan(session, customer, state)
     (wave,) = list_waves(session, plan.id)
@@ -72,10 +68,10 @@ def make_wave(session: Session, customer: Customer, state: WaveState, **values: 
     return plan, wave
 
 
-def batch_of(session: Session, wave: Wave, **values: Any) -> Batch:
+def batch_of(session: Session, wave: models.Wave, **values: Any) -> models.Batch:
     """Return the batch of a wave, after these changes."""
     session.flush()
-    batch = session.get_one(Batch, wave.batch_id, populate_existing=True)
+    batch = session.get_one(models.Batch, wave.batch_id, populate_existing=True)
     for name, value in values.items():
         setattr(batch, name, value)
     session.flush()
@@ -91,10 +87,10 @@ def acts(session: Session) -> list[tuple[str, str, Mapping[str, Any] | None]]:
 def undo_wave(
     session: Session,
     customer: Customer,
-    wave: Wave | None,
+    wave: models.Wave | None,
     lines: Sequence[tuple[int, str, UndoOutcome]] = (),
     **values: Any,
-) -> Undo:
+) -> models.Undo:
     """Insert an undo of a wave's accounts, or of named ones. A line is a process, a number and an outcome."""
     undo = add_undo(session, customer, batch_id=wave.batch_id if wave else None, **values)
     for position, (process_id, number, outcome) in enumerate(lines, 1):
@@ -102,8 +98,8 @@ def undo_wave(
     return undo
 
 
-def add_to_wave(session: Session, wave: Wave, number: str, account: str, **values: Any) -> None:
+def add_to_wave(session: Session, wave: models.Wave, number: str, account: str, **values: Any) -> None:
     """Add a line to the batch of a wave: an account that it has created."""
-    lines = select(func.count()).where(BatchLine.batch_id == wave.batch_id)
+    lines = select(func.count()).where(models.BatchLine.batch_id == wave.batch_id)
     place = (session.scalar(lines) or 0) + 1
     add_line(session, wave.batch_id, place, number, service_account_number=account, **values)

@@ -16,13 +16,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.files.ndjson import FileLimits, Line
-from migration_service.errors import (
-    BatchFileError,
-    BatchStorageQuotaError,
-    TooManyOpenBatchesError,
-    TooManyUploadsError,
-    UploadStorageFullError,
-)
+from migration_service import errors
 from migration_service.models import Batch
 from migration_service.services.batches.intake import quotas, storing
 from migration_service.services.batches.intake import spool as spool_module
@@ -72,12 +66,15 @@ def test_the_hash_is_that_of_the_lines_and_of_what_is_asked_for() -> None:
 
 @pytest.mark.parametrize("blocks", [[], [b""], [b"\n", b" \n"]])
 def test_a_file_without_lines_is_refused(blocks: list[bytes]) -> None:
-    with pytest.raises(BatchFileError, match="no lines"), spool(blocks, _LIMITS, identity=b""):
+    with pytest.raises(errors.BatchFileError, match="no lines"), spool(blocks, _LIMITS, identity=b""):
         pass
 
 
 def test_a_file_that_is_one_json_string_is_refused_but_a_later_string_is_a_line() -> None:
-    with pytest.raises(BatchFileError, match="one JSON string"), spool([b'\n"{}"'], _LIMITS, identity=b""):
+    with (
+        pytest.raises(errors.BatchFileError, match="one JSON string"),
+        spool([b'\n"{}"'], _LIMITS, identity=b""),
+    ):
         pass
     for first in (b"{}", b"x" * 21):
         with spool([first, b'\n"{}"'], _LIMITS, identity=b"") as lines:
@@ -97,7 +94,7 @@ def test_the_file_is_in_the_given_folder(tmp_path: Path) -> None:
 def test_a_file_is_refused_while_the_disk_has_no_room() -> None:
     with (
         patch.object(spool_module, "has_room", return_value=False),
-        pytest.raises(UploadStorageFullError),
+        pytest.raises(errors.UploadStorageFullError),
         spool([b"{}"], _LIMITS, identity=b""),
     ):
         pass
@@ -106,9 +103,9 @@ def test_a_file_is_refused_while_the_disk_has_no_room() -> None:
 @pytest.mark.parametrize(
     ("number", "expected"),
     [
-        (errno.ENOSPC, UploadStorageFullError),
-        (errno.EDQUOT, UploadStorageFullError),
-        (errno.EFBIG, UploadStorageFullError),
+        (errno.ENOSPC, errors.UploadStorageFullError),
+        (errno.EDQUOT, errors.UploadStorageFullError),
+        (errno.EFBIG, errors.UploadStorageFullError),
         (errno.EIO, OSError),
     ],
 )
@@ -147,7 +144,7 @@ def test_an_organisation_has_as_many_uploads_as_it_may_and_others_have_theirs(re
     with lease_upload(redis, _OWN, 2), lease_upload(redis, _OTHER, 1):
         with lease_upload(redis, _OWN, 2):
             with (
-                pytest.raises(TooManyUploadsError, match="2 files at the same time"),
+                pytest.raises(errors.TooManyUploadsError, match="2 files at the same time"),
                 lease_upload(redis, _OWN, 2),
             ):
                 pass
@@ -166,7 +163,7 @@ def test_a_lease_ends_two_minutes_after_it_was_renewed(redis: Any) -> None:
         assert 60_000 < redis.pttl(_KEY) <= 120_000
         # As if it had not been renewed.
         redis.zadd(_KEY, {lease: _now_ms(redis) + 60_000})
-        with pytest.raises(TooManyUploadsError), lease_upload(redis, _OWN, 1):
+        with pytest.raises(errors.TooManyUploadsError), lease_upload(redis, _OWN, 1):
             pass
         redis.zadd(_KEY, {lease: _now_ms(redis) - 1})
         with lease_upload(redis, _OWN, 1):
@@ -185,7 +182,7 @@ def test_bytes_of_lines_count_until_they_are_removed(
     other, own = make_customer(sessions), customer.organisation_id
     with sessions() as session:
         require_room(session, own, BatchQuotas(open_batches=9, stored_bytes=0))
-        with pytest.raises(BatchStorageQuotaError):
+        with pytest.raises(errors.BatchStorageQuotaError):
             require_room(session, own, BatchQuotas(open_batches=9, stored_bytes=0), 1)
         make_batch(session, customer, stored_bytes=100)
         make_batch(session, customer, stored_bytes=1_000, finished_at=func.now())
@@ -194,7 +191,7 @@ def test_bytes_of_lines_count_until_they_are_removed(
         quotas_of = BatchQuotas(open_batches=9, stored_bytes=1_200)
         require_room(session, own, quotas_of)
         require_room(session, own, quotas_of, 100)
-        with pytest.raises(BatchStorageQuotaError, match="may take 1,200 bytes"):
+        with pytest.raises(errors.BatchStorageQuotaError, match="may take 1,200 bytes"):
             require_room(session, own, quotas_of, 101)
         session.rollback()
 
@@ -243,17 +240,17 @@ def test_a_file_is_refused_before_it_is_read_unless_its_batch_exists(
     again = take_in_batch(sessions, supplier, _ORDER, [b"{}\n{}\n"], redis=redis, limits=_limits())
     assert again == first
     another = BatchOrder(mode=BatchMode.VALIDATE)
-    with pytest.raises(TooManyOpenBatchesError):
+    with pytest.raises(errors.TooManyOpenBatchesError):
         take_in_batch(sessions, supplier, another, _unread(), redis=redis, limits=_limits())
-    with pytest.raises(BatchStorageQuotaError):
+    with pytest.raises(errors.BatchStorageQuotaError):
         take_in_batch(sessions, supplier, another, _unread(), redis=redis, limits=_limits(2, 403))
     for stored_bytes in (404, 605):
         blocks = iter([b"{}"])
-        with pytest.raises(BatchStorageQuotaError):
+        with pytest.raises(errors.BatchStorageQuotaError):
             take_in_batch(sessions, supplier, another, blocks, redis=redis, limits=_limits(2, stored_bytes))
         assert list(blocks) == [], "it was read to its end"
     none = replace(_limits(2), uploads=0)
-    with pytest.raises(TooManyUploadsError, match="may send 0 files"):
+    with pytest.raises(errors.TooManyUploadsError, match="may send 0 files"):
         take_in_batch(sessions, supplier, another, _unread(), redis=redis, limits=none)
     assert take_in_batch(sessions, supplier, another, [b"{}"], redis=redis, limits=_limits(2, 606))
     assert _batches(sessions) == 2
@@ -270,7 +267,7 @@ def test_what_is_pending_is_taken_in_within_the_quotas(
     batch_id = take_in_pending(sessions, supplier, order, _limits(1, 0))
     with sessions() as session:
         assert session.get_one(Batch, batch_id).lines == 2
-    with pytest.raises(TooManyOpenBatchesError):
+    with pytest.raises(errors.TooManyOpenBatchesError):
         take_in_pending(sessions, supplier, order, _limits())
     assert _batches(sessions) == 1
 
@@ -281,11 +278,7 @@ def test_a_file_waits_until_another_one_is_stored_but_not_for_ever(
 ) -> None:
     clock, key = Mock(wraps=time), f"migration:uploads:{supplier.organisation_id}"
     clock.monotonic = Mock(side_effect=[0.0, 0.0, 450.0, 899.75, 900.0])
-    with (
-        sessions() as another,
-        patch.object(storing, "time", clock),
-        patch.object(quotas, "RENEWAL", -1.0),
-    ):
+    with sessions() as another, patch.object(storing, "time", clock), patch.object(quotas, "RENEWAL", -1.0):
         assert lock_storing(another, supplier.organisation_id)
 
         def pause(_seconds: float) -> None:
@@ -297,7 +290,7 @@ def test_a_file_waits_until_another_one_is_stored_but_not_for_ever(
         if pauses:
             assert take_in_batch(sessions, supplier, _ORDER, [b"{}"], redis=redis, limits=_limits())
         else:
-            with pytest.raises(TooManyUploadsError):
+            with pytest.raises(errors.TooManyUploadsError):
                 take_in_batch(sessions, supplier, _ORDER, [b"{}"], redis=redis, limits=_limits())
     assert [it.args for it in clock.sleep.mock_calls] == [(0.25,)] * (pauses or 3)
     assert _batches(sessions) == (1 if pauses else 0)

@@ -15,12 +15,7 @@ from migration_payloads.profile import Profile
 from migration_payloads.rules.catalogue import RULES_VERSION
 from migration_service.db.base import new_id
 from migration_service.errors import RequestFailedValidationError
-from migration_service.models import (
-    ApiKey,
-    Batch,
-    BatchChunk,
-    BatchLine,
-)
+from migration_service.models import ApiKey, Batch, BatchChunk, BatchLine
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.batches.error_thresholds import ErrorThreshold, usual_threshold
 from migration_service.services.batches.intake import upload

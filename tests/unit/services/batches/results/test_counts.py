@@ -10,11 +10,7 @@ from sqlalchemy.orm import Session
 from migration_service.db.base import new_id
 from migration_service.models import Batch, BatchChunk, BatchLine
 from migration_service.origin import ActorKind, Origin, acting_as
-from migration_service.services.batches.results.counts import (
-    count_lines,
-    get_progress,
-    recount,
-)
+from migration_service.services.batches.results import counts
 from migration_service.services.batches.results.listing import BatchTotals, count_batches, list_batches
 from migration_service.states import BatchKind, BatchState, ChunkState
 from support.factories import Customer
@@ -34,7 +30,7 @@ def _now(session: Session) -> datetime:
 
 
 def _recounted(session: Session, chunk: BatchChunk, **given: Any) -> BatchChunk:
-    recount(session, chunk.batch_id, **given)
+    counts.recount(session, chunk.batch_id, **given)
     session.refresh(chunk)
     return chunk
 
@@ -155,11 +151,11 @@ def test_only_the_chunks_that_are_named_are_counted(
     chunks = [add_chunk(session, it, first, first) for it in (batch, other) for first in (1, 2, 3)]
     for it in (batch, other):
         add_lines(session, it, "VALID", "VALID", "VALID")
-    recount(session, batch.id, [1, 3])
+    counts.recount(session, batch.id, [1, 3])
     for chunk in chunks:
         session.refresh(chunk)
     assert [chunk.done for chunk in chunks] == [1, 0, 1, 0, 0, 0]
-    recount(session, batch.id)
+    counts.recount(session, batch.id)
     for chunk in chunks:
         session.refresh(chunk)
     assert [chunk.done for chunk in chunks] == [1, 1, 1, 0, 0, 0]
@@ -171,7 +167,7 @@ def test_lines_of_several_batches_are_summed_over_their_chunks(session: Session,
     add_chunk(session, one, 10, counts={"VALID": 5})
     add_chunk(session, two, 1, counts={"VALID": 3})
     add_chunk(session, unwanted, 1, counts={"VALID": 9})
-    assert count_lines(session, [one.id, two.id, empty.id]) == {
+    assert counts.count_lines(session, [one.id, two.id, empty.id]) == {
         one.id: {"VALID": 7, "FAILED": 1},
         two.id: {"VALID": 3},
         empty.id: {},
@@ -188,7 +184,7 @@ def test_progress_has_the_most_frequent_codes_first(
         session, batch, 10, counts={"VALID": 5, "FAILED": 1}, error_counts={"c": 4}, warning_counts={"v": 2}
     )
     add_chunk(session, make_batch(session, customer), 1, counts={"VALID": 9})
-    progress = get_progress(session, batch)
+    progress = counts.get_progress(session, batch)
     assert progress.counts == {"VALID": 7, "FAILED": 1}
     assert list(progress.error_counts.items()) == [("c", 5), ("a", 2), ("b", 2)]
     assert list(progress.warning_counts.items()) == [("v", 2), ("w", 1)]
@@ -206,7 +202,7 @@ def test_the_rate_of_a_batch_that_does_not_run_is_that_of_its_whole_run(
         add_chunk(session, batch, first, worked=worked, worked_at=worked_at)
     batch.state, batch.started_at = state, _now(session) - timedelta(seconds=started)
     session.flush()
-    progress = get_progress(session, batch)
+    progress = counts.get_progress(session, batch)
     assert (progress.rate, progress.pace) == (None if rate is None else pytest.approx(rate), None)
 
 
@@ -222,13 +218,13 @@ def test_the_pace_is_measured_over_the_chunks_since_the_batch_was_started_or_ret
     add_chunk(session, batch, 91, counts={"PENDING": 1_000, "DEFERRED": 70}, worked=0, worked_at=None)
     batch.started_at = batch.created_at = _now(session) - timedelta(seconds=20)
     session.flush()
-    progress = get_progress(session, batch)
+    progress = counts.get_progress(session, batch)
     assert progress.pace and progress.rate == pytest.approx(50)
     assert progress.pace.left == pytest.approx(20)
     assert progress.pace.low < 20 < progress.pace.high
     for state in (BatchState.PAUSED, BatchState.WAITING):
         batch.state = state
-        assert get_progress(session, batch).pace is None
+        assert counts.get_progress(session, batch).pace is None
 
 
 def test_the_newest_batches_of_an_organisation_come_first(

@@ -9,15 +9,8 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.db.pieces import LONGEST_PIECE
 from migration_service.formats import ResultFormat
 from migration_service.models import Batch, BatchLine
+from migration_service.services.batches.results import findings
 from migration_service.services.batches.results.counts import recount
-from migration_service.services.batches.results.findings import (
-    FaultyPath,
-    count_paths,
-    count_values,
-    find_line,
-    list_lines,
-    list_lines_of_account,
-)
 from migration_service.services.batches.results.line_results import (
     ResultFilter,
     count_left_out,
@@ -78,17 +71,17 @@ def batch(session: Session, customer: Customer) -> Batch:
 
 
 def test_paths_are_those_of_one_code_the_most_frequent_first(session: Session, batch: Batch) -> None:
-    assert count_paths(session, batch.id, "one") == [
-        FaultyPath("a.*.b", 2, "A"),
-        FaultyPath("c", 1, "D"),
-        FaultyPath(None, 1, "D"),
+    assert findings.count_paths(session, batch.id, "one") == [
+        findings.FaultyPath("a.*.b", 2, "A"),
+        findings.FaultyPath("c", 1, "D"),
+        findings.FaultyPath(None, 1, "D"),
     ]
-    assert count_paths(session, batch.id, "two") == [FaultyPath("c", 1, "D")]
-    assert count_paths(session, batch.id, "one", warnings=True) == [
-        FaultyPath("a.*.bb", 1, "W"),
-        FaultyPath("c", 1, "W"),
+    assert findings.count_paths(session, batch.id, "two") == [findings.FaultyPath("c", 1, "D")]
+    assert findings.count_paths(session, batch.id, "one", warnings=True) == [
+        findings.FaultyPath("a.*.bb", 1, "W"),
+        findings.FaultyPath("c", 1, "W"),
     ]
-    assert count_paths(session, batch.id, "two", warnings=True) == []
+    assert findings.count_paths(session, batch.id, "two", warnings=True) == []
 
 
 @pytest.mark.parametrize(
@@ -113,7 +106,7 @@ def test_lines_are_wanted_by_status_number_code_and_path(
     without_indexes(session)
 
     def numbers_of(**page: int) -> tuple[list[int], bool]:
-        lines, follow = list_lines(session, batch.id, wanted, **page)
+        lines, follow = findings.list_lines(session, batch.id, wanted, **page)
         return [it.line_number for it in lines], follow
 
     assert numbers_of() == (numbers, False)
@@ -122,10 +115,13 @@ def test_lines_are_wanted_by_status_number_code_and_path(
 
 
 def test_the_values_at_a_path_are_counted_the_commonest_first(session: Session, batch: Batch) -> None:
-    assert count_values(session, batch.id, ResultFilter(code="one", path="a.*.b")) == [("y", 2), ("x", 1)]
-    assert dict(count_values(session, batch.id, ResultFilter(path="c"))) == {"7": 2, "8": 1}
-    assert count_values(session, batch.id, ResultFilter(code="two")) == [("7", 1)]
-    assert count_values(session, batch.id, ResultFilter(code="none")) == []
+    assert findings.count_values(session, batch.id, ResultFilter(code="one", path="a.*.b")) == [
+        ("y", 2),
+        ("x", 1),
+    ]
+    assert dict(findings.count_values(session, batch.id, ResultFilter(path="c"))) == {"7": 2, "8": 1}
+    assert findings.count_values(session, batch.id, ResultFilter(code="two")) == [("7", 1)]
+    assert findings.count_values(session, batch.id, ResultFilter(code="none")) == []
 
 
 def test_a_line_has_its_payload_or_that_of_its_staged_account(
@@ -137,7 +133,7 @@ def test_a_line_has_its_payload_or_that_of_its_staged_account(
     session.flush()
 
     def find(number: int) -> tuple[Any, str | None]:
-        found = find_line(session, batch.id, number)
+        found = findings.find_line(session, batch.id, number)
         assert found is not None
         assert found.line.line_number == number
         return found.payload, found.text
@@ -146,10 +142,10 @@ def test_a_line_has_its_payload_or_that_of_its_staged_account(
     assert find(4) == (None, "{")
     assert find(7) == ({"c": "7"}, None)
     assert find(9) == (None, None)
-    assert find_line(session, batch.id, 1) is None
+    assert findings.find_line(session, batch.id, 1) is None
     session.get_one(BatchLine, (batch.id, 7)).errors = [_item("one", "c")]
     session.flush()
-    assert count_values(session, batch.id, ResultFilter(line=7, code="one")) == [("7", 1)]
+    assert findings.count_values(session, batch.id, ResultFilter(line=7, code="one")) == [("7", 1)]
 
 
 def test_lines_of_an_account_are_listed_the_newest_batch_first(
@@ -167,7 +163,7 @@ def test_lines_of_an_account_are_listed_the_newest_batch_first(
     session.add(_line(older, 9, "STAGED", external_account_number="1", errors=[_item("e", "a")]))
     session.flush()
     without_indexes(session)
-    found = list_lines_of_account(session, older.import_supplier_id, "1")
+    found = findings.list_lines_of_account(session, older.import_supplier_id, "1")
     assert [(it["batch_id"], it["line_number"]) for it in found] == [
         (newer.id, 3),
         (newer.id, 8),
@@ -180,7 +176,7 @@ def test_lines_of_an_account_are_listed_the_newest_batch_first(
     assert (found[4]["status"], found[4]["errors"], found[4]["warnings"]) == ("STAGED", [_item("e", "a")], [])
     assert found[0]["errors"] == []
     for limit in (1, 3):
-        limited = list_lines_of_account(session, older.import_supplier_id, "1", limit=limit)
+        limited = findings.list_lines_of_account(session, older.import_supplier_id, "1", limit=limit)
         assert limited == found[:limit]
 
 
@@ -263,11 +259,5 @@ def test_failed_lines_are_streamed_as_they_were_sent(
     ],
 )
 def test_the_value_at_a_path_is_shown_shortened(path: str | None, value: str | None) -> None:
-    payload = {
-        "a": "x",
-        "b": [1, {"c": True}],
-        "d": {"0": "y"},
-        "long": "x" * 200,
-        "longer": "x" * 201,
-    }
+    payload = {"a": "x", "b": [1, {"c": True}], "d": {"0": "y"}, "long": "x" * 200, "longer": "x" * 201}
     assert value_at(payload, path) == value

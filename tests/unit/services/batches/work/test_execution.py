@@ -35,13 +35,7 @@ from migration_service.states import BatchState
 from support.audit import list_entries
 from support.factories import Customer
 from support.rows import add_chunk, make_batch
-from unit.services.batches.batch_rows import (
-    chunk_of,
-    codes_of,
-    make_chunk,
-    payload_of,
-    seconds,
-)
+from unit.services.batches import batch_rows
 from unit.services.undo.undo_rows import add_account
 
 
@@ -65,21 +59,19 @@ def slots(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> Slots:
 def _make(sessions: sessionmaker[Session], customer: Customer, limit: int | None, lines: int) -> ChunkKey:
     with sessions.begin() as session:
         session.execute(update(ServiceLimit).values(concurrency_limit=limit))
-        return make_chunk(session, customer, [payload_of(customer, str(it)) for it in range(lines)])
+        return batch_rows.make_chunk(
+            session, customer, [batch_rows.payload_of(customer, str(it)) for it in range(lines)]
+        )
 
 
 def _statuses(sessions: sessionmaker[Session], key: ChunkKey) -> list[str]:
     with sessions() as session:
-        return [status for status, _ in codes_of(session, key)]
+        return [status for status, _ in batch_rows.codes_of(session, key)]
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(None, [3]), (52, [2, 1]), (3, [1, 1, 1])])
 def test_a_worker_takes_as_many_lines_as_it_has_slots_and_leaves_the_reserve(
-    sessions: sessionmaker[Session],
-    customer: Customer,
-    slots: Slots,
-    limit: int | None,
-    expected: list[int],
+    sessions: sessionmaker[Session], customer: Customer, slots: Slots, limit: int | None, expected: list[int]
 ) -> None:
     key = _make(sessions, customer, limit, lines=3)
     held = []
@@ -102,13 +94,13 @@ def test_without_a_free_slot_the_chunk_is_released(
     assert not perform_chunk(sessions, slots, key, reserve=0)
     assert _statuses(sessions, key) == ["PENDING"]
     with sessions() as session:
-        chunk = chunk_of(session, key)
+        chunk = batch_rows.chunk_of(session, key)
         assert chunk.throttled_at is None, "nobody had dispatched it"
     with sessions.begin() as session:
         session.execute(update(BatchChunk).values(state="DISPATCHED"))
     assert not perform_chunk(sessions, slots, key, reserve=0)
     with sessions() as session:
-        chunk = chunk_of(session, key)
+        chunk = batch_rows.chunk_of(session, key)
         assert (chunk.state, chunk.throttled_at is not None) == ("PENDING", True)
     assert slots.in_use() == 2
 
@@ -137,7 +129,7 @@ def test_after_its_time_a_worker_releases_the_chunk_for_others(
         assert not perform_chunk(sessions, slots, key, reserve=0)
     assert _statuses(sessions, key) == ["IMPORTED", "PENDING"]
     with sessions() as session:
-        chunk = chunk_of(session, key)
+        chunk = batch_rows.chunk_of(session, key)
         assert (chunk.state, chunk.throttled_at) == ("PENDING", None)
 
 
@@ -151,11 +143,11 @@ def test_added_data_needs_no_slots_and_waits_as_long_as_it_may(
         being_created = {"state": "IN_PROGRESS", "attempt_id": new_id()}
         session.execute(update(AccountImportProcess).values(being_created))
         line = {"import_supplier": customer.import_supplier, "external_account_number": "a"}
-        key = make_chunk(session, customer, [line | {"notes": [{"body": "x"}]}], kind="notes")
+        key = batch_rows.make_chunk(session, customer, [line | {"notes": [{"body": "x"}]}], kind="notes")
     assert perform_chunk(sessions, slots, key, reserve=0)
     assert _statuses(sessions, key) == ["DEFERRED"]
     with sessions.begin() as session:
-        earlier = BatchChunk.deferred_since - seconds(60)
+        earlier = BatchChunk.deferred_since - batch_rows.seconds(60)
         session.execute(update(BatchChunk).values(not_before=None, deferred_since=earlier))
     with patch.object(slots, "release") as release:
         assert perform_chunk(sessions, slots, key, reserve=0, longest_deferral=longest)

@@ -12,41 +12,29 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.profile import Profile
 from migration_payloads.validation import ValidatedAccount, validate_text
+from migration_service import models
 from migration_service.db.base import new_id
-from migration_service.models import (
-    Account,
-    AccountImportProcess,
-    Attempt,
-    Batch,
-    CustomerEmail,
-    ImportSupplier,
-    SkipMark,
-)
 from migration_service.services.batches.work import accounts as batch_accounts
 from migration_service.services.batches.work import processor_time
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.batches.work.lines import each_by_itself
 from support.factories import Customer
 from support.rows import find_supplier
-from unit.services.batches.batch_rows import (
-    codes_of,
-    lines_of,
-    make_chunk,
-    payload_of,
-    work,
-)
+from unit.services.batches.batch_rows import codes_of, lines_of, make_chunk, payload_of, work
 from unit.services.undo.undo_rows import add_account
 
 _IN_PROGRESS = ("FAILED", [("account_import_in_progress", None)])
 
 
 def _accounts(session: Session) -> dict[str, str]:
-    accounts = select(Account.external_account_number, Account.service_account_number)
+    accounts = select(models.Account.external_account_number, models.Account.service_account_number)
     return {row.external_account_number: row.service_account_number for row in session.execute(accounts)}
 
 
-def _processes(session: Session) -> Sequence[AccountImportProcess]:
-    processes = select(AccountImportProcess).order_by(AccountImportProcess.external_account_number)
+def _processes(session: Session) -> Sequence[models.AccountImportProcess]:
+    processes = select(models.AccountImportProcess).order_by(
+        models.AccountImportProcess.external_account_number
+    )
     return session.scalars(processes.execution_options(populate_existing=True)).all()
 
 
@@ -74,7 +62,7 @@ def test_an_import_creates_what_can_be_created_and_says_what_is_wrong_with_the_o
 ) -> None:
     existing = add_account(session, customer, "existing")
     supplier_id = existing.import_supplier_id
-    session.add(SkipMark(import_supplier_id=supplier_id, external_account_number="skipped"))
+    session.add(models.SkipMark(import_supplier_id=supplier_id, external_account_number="skipped"))
     session.flush()
     warned = payload_of(customer, "warned", billing_postcode="0000 SS")
     lines: list[Any] = [
@@ -151,12 +139,12 @@ def test_each_mode_leaves_what_it_promises(
     assert (made["staged"].payload["billing_address1"] == "Singel 2") == changed  # type: ignore[index]
     # An attempt needs a process. What a dry run stages for the first time is gone.
     tried = [it for it in ("staged", "new") if attempt and it in made]
-    recorded = session.scalars(select(Attempt).order_by(Attempt.id)).all()
+    recorded = session.scalars(select(models.Attempt).order_by(models.Attempt.id)).all()
     assert [
         (it.id, it.account_import_process_id, it.service_account_number, it.outcome, it.dry_run)
         for it in recorded
     ] == [(id_, made[it].id, accounts.get(it), *attempt) for id_, it in zip(attempts, tried, strict=False)]
-    batch = session.get_one(Batch, key.batch_id)
+    batch = session.get_one(models.Batch, key.batch_id)
     assert all(
         (it.operations_team_id, it.api_key_id, it.request_id, it.address)
         == (batch.operations_team_id, None, f"batch {batch.id}", "192.0.2.1")
@@ -172,7 +160,7 @@ def test_accounts_that_the_database_refuses_fail_on_their_own(
         add_account(session, customer, number)
     # Their processes are pending, though they exist. So creation violates a constraint.
     session.execute(
-        update(AccountImportProcess).values(
+        update(models.AccountImportProcess).values(
             state="PENDING", service_account_number=None, account_created_at=None
         )
     )
@@ -181,7 +169,7 @@ def test_accounts_that_the_database_refuses_fail_on_their_own(
     good: tuple[str, list[Any]] = ("WOULD_IMPORT" if mode == "dry-run" else "IMPORTED", [])
     bad = ("FAILED", [("account_not_storable", None)])
     assert codes_of(session, key) == [good, bad, good, bad, good]
-    outcomes = select(Attempt.outcome, Attempt.error_code).order_by(Attempt.id)
+    outcomes = select(models.Attempt.outcome, models.Attempt.error_code).order_by(models.Attempt.id)
     failed = ("FAILED", "account_not_storable")
     done = [] if mode == "dry-run" else [("SUCCEEDED", None)]
     assert [tuple(it) for it in session.execute(outcomes)] == [*done, failed, *done, failed, *done]
@@ -196,10 +184,7 @@ def test_lines_that_there_is_no_time_for_stay_as_they_are(
     with patch.object(processor_time, limit, -1.0):
         assert work(session, key, 3) == 2
         assert work(session, key, 3) == 1
-    assert codes_of(session, key) == [
-        *[("FAILED", [("parse_error", None)])] * 2,
-        ("PENDING", []),
-    ]
+    assert codes_of(session, key) == [*[("FAILED", [("parse_error", None)])] * 2, ("PENDING", [])]
 
 
 def test_staged_accounts_are_created_from_what_was_staged(session: Session, customer: Customer) -> None:
@@ -224,8 +209,10 @@ def test_what_is_staged_is_validated_again_if_the_rules_or_the_profile_have_chan
     _stage(session, customer, "a", "b", "c", billing_postcode="0000 SS")  # a warning
     for number, values in (("a", {"rules_version": "earlier"}), ("b", {"profile": "strict"})):
         # What was found then is not what is found now.
-        of_number = AccountImportProcess.external_account_number == number
-        session.execute(update(AccountImportProcess).where(of_number).values(**values, warnings=null()))
+        of_number = models.AccountImportProcess.external_account_number == number
+        session.execute(
+            update(models.AccountImportProcess).where(of_number).values(**values, warnings=null())
+        )
     key = _pending(session, customer, mode="validate")
     assert work(session, key, 3) == 0
     found = lines_of(session, key)
@@ -235,7 +222,7 @@ def test_what_is_staged_is_validated_again_if_the_rules_or_the_profile_have_chan
     assert work(session, key, 3) == 0
     failed = ("FAILED", [("invalid_postcode", "billing_postcode")])
     assert codes_of(session, key) == [failed, ("WOULD_IMPORT", []), failed]
-    assert len(session.scalars(select(Attempt)).all()) == 1
+    assert len(session.scalars(select(models.Attempt)).all()) == 1
 
 
 def test_staged_accounts_that_were_skipped_meanwhile_are_skipped(
@@ -244,10 +231,10 @@ def test_staged_accounts_that_were_skipped_meanwhile_are_skipped(
     key = _stage(session, customer, "a", "b", "c")
     mine, others = (find_supplier(session, it).id for it in (customer, other))
     for supplier_id, number in ((mine, "a"), (others, "b"), (mine, "c"), (mine, "d")):
-        session.add(SkipMark(import_supplier_id=supplier_id, external_account_number=number))
-    imported = AccountImportProcess.external_account_number == "c"
+        session.add(models.SkipMark(import_supplier_id=supplier_id, external_account_number=number))
+    imported = models.AccountImportProcess.external_account_number == "c"
     session.execute(
-        update(AccountImportProcess)
+        update(models.AccountImportProcess)
         .where(imported)
         .values(state="IMPORTED", service_account_number="A-1", account_created_at=text("now()"))
     )
@@ -266,7 +253,9 @@ def test_an_account_that_somebody_else_has_fails_and_the_others_are_created(
     with sessions.begin() as session:
         staged = _stage(session, customer, "a", "b", "c")
         sent = make_chunk(session, customer, [payload_of(customer, it) for it in "abc"])
-    held = select(AccountImportProcess.id).where(AccountImportProcess.external_account_number == "b")
+    held = select(models.AccountImportProcess.id).where(
+        models.AccountImportProcess.external_account_number == "b"
+    )
     with sessions() as another:
         another.execute(held.with_for_update())
         for key in (staged, sent):
@@ -315,10 +304,10 @@ def test_a_line_that_validation_stumbles_over_fails_and_the_log_says_where(
 def test_customers_get_emails_if_the_supplier_sends_them(session: Session, customer: Customer) -> None:
     person = {"given_name": "An", "family_name": "Bos", "email": "an@example.com", "role": "PRIMARY"}
     for number, sends in (("without", False), ("with", True)):
-        session.execute(update(ImportSupplier).values(sends_customer_emails=sends))
+        session.execute(update(models.ImportSupplier).values(sends_customer_emails=sends))
         session.expire_all()
         payload = payload_of(customer, number, unknown_occupier=False, customers=[person])
         key = make_chunk(session, customer, [payload])
         work(session, key, 1)
         assert codes_of(session, key) == [("IMPORTED", [])]
-        assert (len(session.scalars(select(CustomerEmail)).all()) > 0) == sends
+        assert (len(session.scalars(select(models.CustomerEmail)).all()) > 0) == sends

@@ -9,13 +9,7 @@ from sqlalchemy import func, select, text, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.models import (
-    Account,
-    AccountImportProcess,
-    BatchChunk,
-    Note,
-    OperationsTeam,
-)
+from migration_service import models
 from migration_service.services.accounts import notes as notes_service
 from migration_service.services.batches.work.added_data import lines as added_lines
 from migration_service.services.batches.work.added_data.deferral import IS_DUE, find_deferred
@@ -23,17 +17,7 @@ from migration_service.services.batches.work.lines import find_other_kind
 from migration_service.states import BatchKind
 from support.factories import Customer
 from support.rows import add_chunk, make_batch
-from unit.services.batches.batch_rows import (
-    chunk_of,
-    codes_of,
-    line_of,
-    lines_of,
-    make_chunk,
-    payload_of,
-    seconds,
-    warnings_of,
-    work,
-)
+from unit.services.batches import batch_rows
 from unit.services.undo.undo_rows import add_account
 
 _NOT_FOUND = ("FAILED", [("account_not_found", "external_account_number")])
@@ -43,11 +27,11 @@ _PENDING: tuple[str, list[Any]] = ("PENDING", [])
 
 
 def _note(customer: Customer, number: str, *bodies: str, **more: Any) -> dict[str, Any]:
-    return line_of(customer, number, notes=[{"body": body} for body in bodies], **more)
+    return batch_rows.line_of(customer, number, notes=[{"body": body} for body in bodies], **more)
 
 
 def _bodies(session: Session) -> list[str | None]:
-    return list(session.scalars(select(Note.body).order_by(Note.id)))
+    return list(session.scalars(select(models.Note.body).order_by(models.Note.id)))
 
 
 def test_what_can_be_added_is_added_and_the_others_say_what_is_wrong(
@@ -68,12 +52,12 @@ def test_what_can_be_added_is_added_and_the_others_say_what_is_wrong(
         _note(customer, "a", "x", extra=1),
         b'{"notes": [{"body": "x"}], "import_supplier": 5}',
         b"{",
-        payload_of(customer, "a"),
-        line_of(customer, "a", notes=[{"body": "pin", "unpin_at": "2027-01-01T00:00:00Z"}]),
+        batch_rows.payload_of(customer, "a"),
+        batch_rows.line_of(customer, "a", notes=[{"body": "pin", "unpin_at": "2027-01-01T00:00:00Z"}]),
     ]
-    key = make_chunk(session, customer, lines, kind="notes")
-    assert work(session, key, len(lines)) == 0
-    assert codes_of(session, key) == [
+    key = batch_rows.make_chunk(session, customer, lines, kind="notes")
+    assert batch_rows.work(session, key, len(lines)) == 0
+    assert batch_rows.codes_of(session, key) == [
         _ADDED,
         _ADDED,
         ("ALREADY_ADDED", []),
@@ -88,7 +72,7 @@ def test_what_can_be_added_is_added_and_the_others_say_what_is_wrong(
         _ADDED,
     ]
     assert _bodies(session) == ["one", "two", "pin"]
-    found = lines_of(session, key)
+    found = batch_rows.lines_of(session, key)
     number = account.service_account_number
     assert [it.service_account_number for it in found] == [number] * 3 + [None] * 8 + [number]
     assert [it.external_account_number for it in found] == [
@@ -103,7 +87,7 @@ def test_what_can_be_added_is_added_and_the_others_say_what_is_wrong(
         "attr": "notes.0",
     }
     assert [it.warnings for it in found[:11]] == [None, [already], *[None] * 9]
-    assert warnings_of(session, key)[11] == [("unpin_without_pin", "notes.0.unpin_at")]
+    assert batch_rows.warnings_of(session, key)[11] == [("unpin_without_pin", "notes.0.unpin_at")]
     assert (found[3].errors or [])[0]["detail"] == (
         "No imported account exists for this import supplier and external account number."
     )
@@ -118,10 +102,10 @@ def test_nothing_is_added_if_that_is_not_asked_for(
 ) -> None:
     add_account(session, customer, "a")
     lines = [_note(customer, "a", "x"), _note(customer, "nobody", "x"), _note(customer, "a")]
-    key = make_chunk(session, customer, lines, kind="notes", mode=mode)
-    assert work(session, key, 3) == 0
+    key = batch_rows.make_chunk(session, customer, lines, kind="notes", mode=mode)
+    assert batch_rows.work(session, key, 3) == 0
     nobody = (good, []) if mode == "validate" else _NOT_FOUND
-    assert codes_of(session, key) == [(good, []), nobody, ("FAILED", [("empty", "notes")])]
+    assert batch_rows.codes_of(session, key) == [(good, []), nobody, ("FAILED", [("empty", "notes")])]
     assert _bodies(session) == []
 
 
@@ -135,12 +119,12 @@ def test_lines_that_the_database_refuses_fail_on_their_own(session: Session, cus
     for number in "ab":
         add_account(session, customer, number)
     lines = [_note(customer, it, body) for it in "ab" for body in ("x", "refused", "y")]
-    key = make_chunk(session, customer, lines, kind="notes")
+    key = batch_rows.make_chunk(session, customer, lines, kind="notes")
     with patch.object(notes_service, "_row", refuse):
-        assert work(session, key, 6) == 0
+        assert batch_rows.work(session, key, 6) == 0
     failed = ("FAILED", [("line_failed_unexpectedly", None)])
-    assert codes_of(session, key) == [_ADDED, failed, _ADDED] * 2
-    assert (lines_of(session, key)[1].errors or [])[0]["detail"] == (
+    assert batch_rows.codes_of(session, key) == [_ADDED, failed, _ADDED] * 2
+    assert (batch_rows.lines_of(session, key)[1].errors or [])[0]["detail"] == (
         "The database refused a value of the line."
     )
     assert _bodies(session) == ["x", "y"] * 2
@@ -148,15 +132,15 @@ def test_lines_that_the_database_refuses_fail_on_their_own(session: Session, cus
 
 def test_a_failure_that_is_about_no_line_is_raised(session: Session, customer: Customer) -> None:
     add_account(session, customer, "a")
-    key = make_chunk(session, customer, [_note(customer, "a", "x")], kind="notes")
+    key = batch_rows.make_chunk(session, customer, [_note(customer, "a", "x")], kind="notes")
 
     def fail(*_args: Any) -> None:
         session.execute(text("SELECT 1 FROM no_such_table"))
 
     with patch.object(notes_service, "_row", fail), pytest.raises(DBAPIError):
-        work(session, key, 1)
+        batch_rows.work(session, key, 1)
     with patch.object(added_lines, "open_accounts", fail), pytest.raises(DBAPIError):
-        work(session, key, 1)
+        batch_rows.work(session, key, 1)
 
 
 def test_lines_of_an_account_that_somebody_else_holds_wait_and_the_others_are_added(
@@ -166,14 +150,14 @@ def test_lines_of_an_account_that_somebody_else_holds_wait_and_the_others_are_ad
         for number in "ab":
             add_account(session, customer, number)
         lines = [_note(customer, it, it) for it in "aba"]
-        key = make_chunk(session, customer, lines, kind="notes")
-    held = select(Account.id).where(Account.external_account_number == "a")
+        key = batch_rows.make_chunk(session, customer, lines, kind="notes")
+    held = select(models.Account.id).where(models.Account.external_account_number == "a")
     with sessions() as another, sessions() as session:
         another.execute(held.with_for_update())
         session.execute(text("SET LOCAL lock_timeout = '20ms'"))
-        assert work(session, key, 3) == 0
-        assert codes_of(session, key) == [_DEFERRED, _ADDED, _DEFERRED]
-        assert lines_of(session, key)[0].warnings == [
+        assert batch_rows.work(session, key, 3) == 0
+        assert batch_rows.codes_of(session, key) == [_DEFERRED, _ADDED, _DEFERRED]
+        assert batch_rows.lines_of(session, key)[0].warnings == [
             {
                 "code": "account_busy",
                 "detail": "The account is being changed by another operation. The line is processed later.",
@@ -189,23 +173,25 @@ def test_lines_wait_for_an_account_that_is_being_created_but_not_for_ever(
     for number in "ab":
         session.delete(add_account(session, customer, number, state="PENDING"))
     lines = [_note(customer, it, it) for it in "aba"]
-    key = make_chunk(session, customer, lines, kind="notes")
-    process = update(AccountImportProcess).where(AccountImportProcess.external_account_number == "a")
+    key = batch_rows.make_chunk(session, customer, lines, kind="notes")
+    process = update(models.AccountImportProcess).where(
+        models.AccountImportProcess.external_account_number == "a"
+    )
     session.execute(process.values(state="IN_PROGRESS", attempt_id=text("gen_random_uuid()")))
-    assert work(session, key, 2) == 1
-    assert codes_of(session, key) == [_DEFERRED, _NOT_FOUND, _PENDING]
-    assert warnings_of(session, key)[0] == [("account_import_in_progress", None)]
-    assert work(session, key, 1) == 0
-    assert codes_of(session, key) == [_DEFERRED, _NOT_FOUND, _DEFERRED]
-    chunk = chunk_of(session, key)
-    chunk.deferred_since = func.now() - seconds(20)
+    assert batch_rows.work(session, key, 2) == 1
+    assert batch_rows.codes_of(session, key) == [_DEFERRED, _NOT_FOUND, _PENDING]
+    assert batch_rows.warnings_of(session, key)[0] == [("account_import_in_progress", None)]
+    assert batch_rows.work(session, key, 1) == 0
+    assert batch_rows.codes_of(session, key) == [_DEFERRED, _NOT_FOUND, _DEFERRED]
+    chunk = batch_rows.chunk_of(session, key)
+    chunk.deferred_since = func.now() - batch_rows.seconds(20)
     session.flush()
     session.refresh(chunk)
-    assert work(session, key, 2, longest_deferral=30.0) == 0
-    assert codes_of(session, key) == [_DEFERRED, _NOT_FOUND, _DEFERRED]
-    assert work(session, key, 2, longest_deferral=10.0) == 0
-    assert codes_of(session, key) == [_NOT_FOUND] * 3
-    assert chunk_of(session, key).counts == {"FAILED": 3}
+    assert batch_rows.work(session, key, 2, longest_deferral=30.0) == 0
+    assert batch_rows.codes_of(session, key) == [_DEFERRED, _NOT_FOUND, _DEFERRED]
+    assert batch_rows.work(session, key, 2, longest_deferral=10.0) == 0
+    assert batch_rows.codes_of(session, key) == [_NOT_FOUND] * 3
+    assert batch_rows.chunk_of(session, key).counts == {"FAILED": 3}
 
 
 def test_later_lines_wait_behind_deferred_ones_even_if_their_account_has_just_been_created(
@@ -214,10 +200,10 @@ def test_later_lines_wait_behind_deferred_ones_even_if_their_account_has_just_be
     account = add_account(session, customer, "a")
     account.external_account_number = "not yet"
     being_created = {"state": "IN_PROGRESS", "attempt_id": text("gen_random_uuid()")}
-    session.execute(update(AccountImportProcess).values(being_created))
+    session.execute(update(models.AccountImportProcess).values(being_created))
     lines = [_note(customer, "a", it) for it in ("first", "second")]
-    key = make_chunk(session, customer, lines, kind="notes")
-    assert work(session, key, 1) == 1
+    key = batch_rows.make_chunk(session, customer, lines, kind="notes")
+    assert batch_rows.work(session, key, 1) == 1
 
     def find_after_creation(*args: Any) -> set[str]:
         account.external_account_number = "a"
@@ -225,11 +211,11 @@ def test_later_lines_wait_behind_deferred_ones_even_if_their_account_has_just_be
         return find_deferred(*args)
 
     with patch.object(added_lines, "find_deferred", find_after_creation):
-        assert work(session, key, 1) == 0
-    assert codes_of(session, key) == [_DEFERRED, _DEFERRED]
-    assert warnings_of(session, key) == [[("account_import_in_progress", None)]] * 2
-    assert work(session, key, 2) == 0
-    assert codes_of(session, key) == [_ADDED, _ADDED]
+        assert batch_rows.work(session, key, 1) == 0
+    assert batch_rows.codes_of(session, key) == [_DEFERRED, _DEFERRED]
+    assert batch_rows.warnings_of(session, key) == [[("account_import_in_progress", None)]] * 2
+    assert batch_rows.work(session, key, 2) == 0
+    assert batch_rows.codes_of(session, key) == [_ADDED, _ADDED]
     assert _bodies(session) == ["first", "second"]
 
 
@@ -276,14 +262,17 @@ def test_a_line_without_any_mark_is_of_no_other_kind(payload: Any) -> None:
     assert find_other_kind(payload, BatchKind.NOTES) is None
 
 
-def _is_due(session: Session, chunk: BatchChunk) -> bool:
+def _is_due(session: Session, chunk: models.BatchChunk) -> bool:
     joined = "FROM batch_chunk JOIN batch ON batch.id = batch_chunk.batch_id WHERE batch_id = :id"
     return bool(session.execute(text(f"SELECT {IS_DUE} {joined}"), {"id": chunk.batch_id}).scalar_one())
 
 
-def _deferred(session: Session, customer: Customer, **values: Any) -> BatchChunk:
+def _deferred(session: Session, customer: Customer, **values: Any) -> models.BatchChunk:
     """Return a chunk that was dispatched a minute ago and is not due for another one."""
-    given = {"dispatched_at": func.now() - seconds(60), "not_before": func.now() + seconds(60)} | values
+    given = {
+        "dispatched_at": func.now() - batch_rows.seconds(60),
+        "not_before": func.now() + batch_rows.seconds(60),
+    } | values
     return add_chunk(session, make_batch(session, customer, mode="import", kind="notes"), **given)
 
 
@@ -291,7 +280,7 @@ def _deferred(session: Session, customer: Customer, **values: Any) -> BatchChunk
 def test_a_chunk_is_due_when_its_time_has_come(
     session: Session, customer: Customer, later: int | None, *, is_due: bool
 ) -> None:
-    not_before = None if later is None else func.now() + seconds(later)
+    not_before = None if later is None else func.now() + batch_rows.seconds(later)
     assert _is_due(session, _deferred(session, customer, not_before=not_before)) is is_due
 
 
@@ -302,7 +291,7 @@ def test_a_chunk_is_due_when_an_import_batch_of_its_supplier_has_ended_since(
     team: dict[str, Any] = {"mode": "import", "operations_team_id": _team_of(session, customer)}
 
     def end(owner: Customer, ago: int, **values: Any) -> None:
-        make_batch(session, owner, finished_at=func.now() - seconds(ago), **values)
+        make_batch(session, owner, finished_at=func.now() - batch_rows.seconds(ago), **values)
 
     end(other, 30, **team)
     end(customer, 30, mode="validate")
@@ -318,5 +307,5 @@ def test_a_chunk_is_due_when_an_import_batch_of_its_supplier_has_ended_since(
 
 def _team_of(session: Session, customer: Customer) -> int:
     return session.scalars(
-        select(OperationsTeam.id).where(OperationsTeam.name == customer.operations_team)
+        select(models.OperationsTeam.id).where(models.OperationsTeam.name == customer.operations_team)
     ).one()

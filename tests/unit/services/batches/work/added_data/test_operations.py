@@ -7,11 +7,7 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.errors import (
-    PaymentInstructionRejectedError,
-    PaymentVendorUnavailableError,
-    ServiceError,
-)
+from migration_service import errors
 from migration_service.models import PaymentInstruction, Transaction
 from migration_service.payment_vendors.protocol import PaymentInstructionDetails, VendorKind
 from migration_service.services.accounts.added_data import OpenAccount
@@ -26,15 +22,7 @@ from migration_service.services.batches.work.added_data.instructions import (
 from migration_service.services.batches.work.chunks import ChunkKey, read_wanted_instructions
 from migration_service.services.setup.vendors import ReservedCalls, create_payment_vendor
 from support.factories import Customer
-from unit.services.batches.batch_rows import (
-    codes_of,
-    line_of,
-    lines_of,
-    make_chunk,
-    payload_of,
-    warnings_of,
-    work,
-)
+from unit.services.batches import batch_rows
 from unit.services.undo.undo_rows import add_account
 
 _ADDED: tuple[str, list[Any]] = ("ADDED", [])
@@ -98,19 +86,19 @@ def test_each_kind_has_the_schema_and_the_profile_of_its_endpoint(
     error: tuple[str, str],
     warning: str | None,
 ) -> None:
-    lines = [line_of(customer, "a", **sound), line_of(customer, "a", **faulty)]
-    key = make_chunk(session, customer, lines, kind=kind, mode="validate", profile=profile)
-    assert work(session, key, 2) == 0
+    lines = [batch_rows.line_of(customer, "a", **sound), batch_rows.line_of(customer, "a", **faulty)]
+    key = batch_rows.make_chunk(session, customer, lines, kind=kind, mode="validate", profile=profile)
+    assert batch_rows.work(session, key, 2) == 0
     unknown = [("unknown_field", warning)] if warning else []
     if profile == "strict":
-        assert codes_of(session, key) == [
+        assert batch_rows.codes_of(session, key) == [
             ("FAILED", unknown) if warning else ("VALID", []),
             ("FAILED", [error, *unknown]),
         ]
-        assert warnings_of(session, key) == [[], []]
+        assert batch_rows.warnings_of(session, key) == [[], []]
     else:
-        assert codes_of(session, key) == [("VALID", []), ("FAILED", [error])]
-        assert warnings_of(session, key)[0] == unknown
+        assert batch_rows.codes_of(session, key) == [("VALID", []), ("FAILED", [error])]
+        assert batch_rows.warnings_of(session, key)[0] == unknown
 
 
 @pytest.mark.parametrize(
@@ -128,12 +116,14 @@ def test_an_item_that_is_in_its_line_twice_is_not_called_one_of_the_account(
     session: Session, customer: Customer, kind: str, items: list[dict[str, Any]]
 ) -> None:
     one, other = items
-    work(session, make_chunk(session, customer, [payload_of(customer, "a")]), 1)
-    lines = [line_of(customer, "a", **{kind: it}) for it in ([one], [one, other, other])]
-    key = make_chunk(session, customer, lines, kind=kind)
-    assert work(session, key, 2) == 0
-    assert codes_of(session, key) == [_ADDED, _ADDED]
-    assert [(it["attr"], it["detail"]) for it in lines_of(session, key)[1].warnings or []] == [
+    batch_rows.work(
+        session, batch_rows.make_chunk(session, customer, [batch_rows.payload_of(customer, "a")]), 1
+    )
+    lines = [batch_rows.line_of(customer, "a", **{kind: it}) for it in ([one], [one, other, other])]
+    key = batch_rows.make_chunk(session, customer, lines, kind=kind)
+    assert batch_rows.work(session, key, 2) == 0
+    assert batch_rows.codes_of(session, key) == [_ADDED, _ADDED]
+    assert [(it["attr"], it["detail"]) for it in batch_rows.lines_of(session, key)[1].warnings or []] == [
         (f"{kind}.0", "This item already exists on the account."),
         (f"{kind}.2", "An earlier item of this line is the same. It was added once."),
     ]
@@ -142,11 +132,13 @@ def test_an_item_that_is_in_its_line_twice_is_not_called_one_of_the_account(
 def test_faulty_transactions_say_everything_that_is_wrong_with_them(
     session: Session, customer: Customer
 ) -> None:
-    work(session, make_chunk(session, customer, [payload_of(customer, "a")]), 1)
+    batch_rows.work(
+        session, batch_rows.make_chunk(session, customer, [batch_rows.payload_of(customer, "a")]), 1
+    )
 
     def line(*amounts: tuple[str, Any], number: str = "a") -> dict[str, Any]:
         transactions = [_TRANSACTION | {"transaction_id": id_, "amount": it} for id_, it in amounts]
-        return line_of(customer, number, transactions=transactions)
+        return batch_rows.line_of(customer, number, transactions=transactions)
 
     lines = [
         line(("T", "1.00")),
@@ -154,9 +146,9 @@ def test_faulty_transactions_say_everything_that_is_wrong_with_them(
         line(("T", "1.00"), ("V", "3.00")),
         line(("W", "much"), number="nobody"),
     ]
-    key = make_chunk(session, customer, lines, kind="transactions")
-    assert work(session, key, 4) == 0
-    assert codes_of(session, key) == [
+    key = batch_rows.make_chunk(session, customer, lines, kind="transactions")
+    assert batch_rows.work(session, key, 4) == 0
+    assert batch_rows.codes_of(session, key) == [
         _ADDED,
         (
             "FAILED",
@@ -168,7 +160,7 @@ def test_faulty_transactions_say_everything_that_is_wrong_with_them(
         _ADDED,
         ("FAILED", [("invalid", "transactions.0.amount")]),
     ]
-    assert warnings_of(session, key) == [[], [], [("already_added", "transactions.0")], []]
+    assert batch_rows.warnings_of(session, key) == [[], [], [("already_added", "transactions.0")], []]
     added = select(Transaction.transaction_id).where(Transaction.period == "ADDED").order_by(Transaction.id)
     assert session.scalars(added).all() == ["T", "V"]
 
@@ -179,7 +171,7 @@ _DETAILS = PaymentInstructionDetails(
 
 
 def _order(customer: Customer, number: str, reference: str, vendor: str = "V") -> dict[str, Any]:
-    return line_of(customer, number, vendor=vendor, reference=reference, type="CARD")
+    return batch_rows.line_of(customer, number, vendor=vendor, reference=reference, type="CARD")
 
 
 def _make_vendor(session: Session, name: str = "V") -> None:
@@ -195,7 +187,7 @@ def _wanted(
         for vendor in {vendor for vendor, _ in orders}:
             _make_vendor(session, vendor)
         lines = [_order(customer, "a", reference, vendor) for vendor, reference in orders]
-        key = make_chunk(session, customer, lines, kind="payment-instructions")
+        key = batch_rows.make_chunk(session, customer, lines, kind="payment-instructions")
         return read_wanted_instructions(session, key, len(lines))
 
 
@@ -219,12 +211,12 @@ def test_a_vendor_that_is_unavailable_is_not_asked_again_and_others_are(
 ) -> None:
     orders = [("V", "refused"), ("V", "busy"), ("W", "1"), ("V", "not asked"), ("V", "no time")]
     wanted = _wanted(sessions, customer, *orders)
-    busy, refused = PaymentVendorUnavailableError(), PaymentInstructionRejectedError()
+    busy, refused = errors.PaymentVendorUnavailableError(), errors.PaymentInstructionRejectedError()
     asked = []
 
     def ask(order: InstructionOrder) -> PaymentInstructionDetails:
         asked.append(order.reference)
-        faults: dict[str, ServiceError] = {"busy": busy, "refused": refused}
+        faults: dict[str, errors.ServiceError] = {"busy": busy, "refused": refused}
         if fault := faults.get(order.reference):
             raise fault
         return _DETAILS
@@ -244,13 +236,13 @@ def test_a_vendor_that_is_unavailable_is_not_asked_again_and_others_are(
 
 
 def _answer(
-    session: Session, key: ChunkKey, *answered: PaymentInstructionDetails | ServiceError | None
+    session: Session, key: ChunkKey, *answered: PaymentInstructionDetails | errors.ServiceError | None
 ) -> dict[InstructionKey, Answer]:
     """Return answers of vendors about the first lines of a chunk. None: the account has it already."""
     answers: dict[InstructionKey, Answer] = {}
     wanted = read_wanted_instructions(session, key, len(answered))
     for (account, data), answer in zip(wanted, answered, strict=True):
-        if isinstance(answer, ServiceError):
+        if isinstance(answer, errors.ServiceError):
             answers[InstructionKey.of(data)] = answer
         else:
             answers[InstructionKey.of(data)] = Confirmed(find_instruction(session, account, data), answer)
@@ -267,18 +259,18 @@ def test_lines_have_what_their_vendors_answered(session: Session, customer: Cust
         _order(customer, "nobody", "new"),
         _order(customer, "a", "new") | {"type": 5},
     ]
-    key = make_chunk(session, customer, orders, kind="payment-instructions")
+    key = batch_rows.make_chunk(session, customer, orders, kind="payment-instructions")
     wanted = read_wanted_instructions(session, key, len(orders))
     assert [(account.id, data["reference"]) for account, data in wanted] == [
         *((accounts[0].id, it) for it in ("new", "known", "refused", "later")),
         (accounts[1].id, "known"),
         *((accounts[2].id, it) for it in ("not asked", "new")),
     ]
-    refused, later = PaymentInstructionRejectedError(), PaymentVendorUnavailableError()
+    refused, later = errors.PaymentInstructionRejectedError(), errors.PaymentVendorUnavailableError()
     answers = _answer(session, key, _DETAILS, None, refused, later, None)
     answers[InstructionKey.of(wanted[6][1])] = next(iter(answers.values()))
-    assert work(session, key, len(orders), answers=answers) == 2
-    assert codes_of(session, key) == [
+    assert batch_rows.work(session, key, len(orders), answers=answers) == 2
+    assert batch_rows.codes_of(session, key) == [
         ("ADDED", []),
         ("ALREADY_ADDED", []),
         ("FAILED", [("payment_instruction_rejected", "reference")]),
@@ -289,7 +281,7 @@ def test_lines_have_what_their_vendors_answered(session: Session, customer: Cust
         ("FAILED", [("account_not_found", "external_account_number")]),
         ("FAILED", [("invalid", "type")]),
     ]
-    assert warnings_of(session, key)[3] == [("payment_vendor_unavailable", None)]
+    assert batch_rows.warnings_of(session, key)[3] == [("payment_vendor_unavailable", None)]
     stored = session.execute(select(PaymentInstruction.account_pk, PaymentInstruction.reference)).all()
     assert [tuple(it) for it in stored] == [(accounts[0].id, "new")]
 
@@ -300,7 +292,7 @@ def test_an_instruction_that_another_organisation_has_fails_on_its_own(
     _make_vendor(session)
     for owner, number, expected in ((other, "a", "ADDED"), (customer, "b", "FAILED")):
         add_account(session, owner, number)
-        key = make_chunk(session, owner, [_order(owner, number, "1")], kind="payment-instructions")
-        assert work(session, key, 1, answers=_answer(session, key, _DETAILS)) == 0
-        assert codes_of(session, key)[0][0] == expected
-    assert codes_of(session, key) == [("FAILED", [("payment_instruction_rejected", "reference")])]
+        key = batch_rows.make_chunk(session, owner, [_order(owner, number, "1")], kind="payment-instructions")
+        assert batch_rows.work(session, key, 1, answers=_answer(session, key, _DETAILS)) == 0
+        assert batch_rows.codes_of(session, key)[0][0] == expected
+    assert batch_rows.codes_of(session, key) == [("FAILED", [("payment_instruction_rejected", "reference")])]
