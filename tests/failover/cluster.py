@@ -107,11 +107,6 @@ class Cluster:
         names = [it["name"] for it in self.states() if it["role"] == "leader"]
         return self.members[names[0]]
 
-    def standbys(self) -> list[Host]:
-        """Return the other hosts."""
-        leader = self.leader()
-        return [host for host in self.members.values() if host is not leader]
-
     def others(self, host: Host) -> list[Host]:
         """Return every host of the cluster but this one: what a primary has to reach to stay one."""
         return [*(it for it in self.members.values() if it is not host), *self.etcd]

@@ -102,11 +102,6 @@ def test_the_role_of_the_service_can_change_rows_but_not_tables(migrated: Settin
                 connection.execute(forbidden)
 
 
-def superuser_url(servers: EmbeddedServers) -> str:
-    password = servers.home.secret("postgres_password")
-    return f"postgresql://postgres:{password}@127.0.0.1:{servers.postgres.port}/postgres"
-
-
 def test_both_servers_require_the_password(embedded_servers: EmbeddedServers) -> None:
     postgres = embedded_servers.postgres
     for role in ("postgres", "migration_service"):
