@@ -33,6 +33,7 @@ def test_a_wave_is_reported_as_a_whole(session: Session, customer: Customer) -> 
         "differing": 1,
         "open": 2,
         "decided_by": "ann",
+        "decided_as": "ben",
         "decision_reason": "known",
         "continue_if_clean": True,
     }
