@@ -4,18 +4,8 @@ from typing import Any
 
 from marshmallow import ValidationError, post_load, validates_schema
 
+from migration_payloads.schemas import fields
 from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
-from migration_payloads.schemas.fields import (
-    Choice,
-    Code,
-    DocumentPath,
-    Flag,
-    Message,
-    NormalIdentifier,
-    Objects,
-    Text,
-    UtcMoment,
-)
 from migration_payloads.schemas.ledger import TransactionSchema
 from migration_payloads.schemas.statement import STATEMENT, HistoricalStatementSchema
 from migration_service.schemas import answers
@@ -31,23 +21,25 @@ MAX_REFERENCE = 255
 class AddedDataSchema(CommandFields):
     """The fields of every body: the account that data is added to."""
 
-    import_supplier = NormalIdentifier(
+    import_supplier = fields.NormalIdentifier(
         "Code of the account's import supplier.", "DEMO_SUPPLIER", required=True, personal=False
     )
-    external_account_number = NormalIdentifier(
+    external_account_number = fields.NormalIdentifier(
         "The account's number in the supplier's system.",
         "100000038",
         required=True,
         identifying=True,
         erased=False,
     )
-    dry_run = Flag("Do everything, roll it back, and return 200 with the body of a 201.", False)
+    dry_run = fields.Flag("Do everything, roll it back, and return 200 with the body of a 201.", False)
 
 
 class AddedDataArgumentsSchema(Fields):
     """The query string of the endpoints for added data."""
 
-    report = Choice(Report, "`full`: respond with all warnings, and with the usual body as `result`.", "full")
+    report = fields.Choice(
+        Report, "`full`: respond with all warnings, and with the usual body as `result`.", "full"
+    )
 
 
 class _ReportSchema(AnswerSchema):
@@ -65,7 +57,7 @@ class _ReportSchema(AnswerSchema):
 class NoteDocumentSchema(Fields):
     """A file that a note refers to."""
 
-    document_path = DocumentPath(
+    document_path = fields.DocumentPath(
         "Path of the file below the supplier's document root.",
         "notes/2026/letter.pdf",
         required=True,
@@ -76,27 +68,27 @@ class NoteDocumentSchema(Fields):
 class NoteSchema(Fields):
     """A note (section 2.6). An empty body counts as absent, and so does an empty list of documents."""
 
-    body = Text(
+    body = fields.Text(
         "The text of the note.",
         "Prefers to be called after six.",
         blank=True,
         max_length=MAX_NOTE_BODY,
         personal=True,
     )
-    document_paths = Objects(
+    document_paths = fields.Objects(
         NoteDocumentSchema, "The files of the note.", [{"document_path": "notes/2026/letter.pdf"}]
     )
-    created_at = UtcMoment(
+    created_at = fields.UtcMoment(
         "When the note was written. The default is the time of the request.", "2026-01-15T09:30:00Z"
     )
-    is_pinned = Flag("Pins the note to the top of the account support page.", True)
-    unpin_at = UtcMoment("When the note is unpinned.", "2026-06-01T00:00:00Z")
+    is_pinned = fields.Flag("Pins the note to the top of the account support page.", True)
+    unpin_at = fields.UtcMoment("When the note is unpinned.", "2026-06-01T00:00:00Z")
 
     @validates_schema
     def _has_content(self, data: dict[str, Any], **_kwargs: Any) -> None:
         if not data.get("body") and not data.get("document_paths"):
             text = "A note needs a body or document_paths."
-            raise ValidationError(Message(text, "note_body_or_document_path_not_found"))
+            raise ValidationError(fields.Message(text, "note_body_or_document_path_not_found"))
 
     @post_load
     def _drop_empty(self, data: dict[str, Any], **_kwargs: Any) -> dict[str, Any]:
@@ -109,7 +101,7 @@ class NoteSchema(Fields):
 class NotesRequestSchema(AddedDataSchema):
     """The body of the notes endpoint (section 4.8)."""
 
-    notes = Objects(
+    notes = fields.Objects(
         NoteSchema,
         "The notes to add.",
         [{"body": "Prefers to be called after six."}],
@@ -148,7 +140,7 @@ _TRANSACTION = {
 class TransactionsRequestSchema(AddedDataSchema):
     """The body of the transactions endpoint (section 4.9)."""
 
-    transactions = Objects(
+    transactions = fields.Objects(
         TransactionSchema,
         "The transactions to add: all of them, or none.",
         [_TRANSACTION],
@@ -160,8 +152,10 @@ class TransactionsRequestSchema(AddedDataSchema):
 class TransactionArgumentsSchema(AddedDataArgumentsSchema):
     """The query string of the transactions endpoint (section 4.9)."""
 
-    check_previously_added = Flag("Skip a transaction that was already added.", True, load_default=True)
-    force_add_to_current_statement = Flag(
+    check_previously_added = fields.Flag(
+        "Skip a transaction that was already added.", True, load_default=True
+    )
+    force_add_to_current_statement = fields.Flag(
         "If a transaction is outside the open statement period, change its date instead of failing.",
         True,
         load_default=True,
@@ -220,7 +214,7 @@ class TransactionErrorBodySchema(ErrorBodySchema):
 class StatementsRequestSchema(AddedDataSchema):
     """The body of the historical statements endpoint, and its response (section 4.10)."""
 
-    statements = Objects(
+    statements = fields.Objects(
         HistoricalStatementSchema, "The statements to add.", [STATEMENT], required=True, empty=False
     )
 
@@ -228,17 +222,17 @@ class StatementsRequestSchema(AddedDataSchema):
 class PaymentInstructionRequestSchema(AddedDataSchema):
     """The body of the payment instruction endpoint (section 4.11)."""
 
-    vendor = NormalIdentifier(
+    vendor = fields.NormalIdentifier(
         "Name of the payment vendor that the operator set up.", "stripe", required=True, identifying=True
     )
-    reference = NormalIdentifier(
+    reference = fields.NormalIdentifier(
         "The vendor's reference for the means of payment.",
         "pm_1N0000000000",
         required=True,
         max_length=MAX_REFERENCE,
         personal=True,
     )
-    type = Code("The kind of payment instruction.", "CARD", required=True)
+    type = fields.Code("The kind of payment instruction.", "CARD", required=True)
 
 
 class PaymentInstructionResultSchema(AnswerSchema):

@@ -6,15 +6,8 @@ from pathlib import Path
 from migration_payloads.schemas.account import AccountImportSchema
 from migration_payloads.schemas.base import AnswerSchema, Fields
 from migration_payloads.schemas.fields import Choice
-from migration_service.schemas import answers
+from migration_service.schemas import answers, requests
 from migration_service.schemas.extracts import extract_moment
-from migration_service.schemas.requests import (
-    AccountErrorBodySchema,
-    ErrorBodySchema,
-    FindingSchema,
-    StagedAccountSchema,
-    ValidateArgumentsSchema,
-)
 from migration_service.states import Report
 
 
@@ -28,7 +21,7 @@ class StageArgumentsSchema(_ReportFields):
     extracted_at = extract_moment()
 
 
-class ReportArgumentsSchema(_ReportFields, ValidateArgumentsSchema):
+class ReportArgumentsSchema(_ReportFields, requests.ValidateArgumentsSchema):
     """The query string of the validate endpoint."""
 
 
@@ -42,9 +35,9 @@ class ValidationReportSchema(AnswerSchema):
     """Everything that the validation of a payload without errors found."""
 
     valid = answers.Boolean(_VALID, True)
-    errors = answers.List(FindingSchema, "Empty: the payload has no errors.", [])
+    errors = answers.List(requests.FindingSchema, "Empty: the payload has no errors.", [])
     warnings = answers.List(
-        FindingSchema, "The warnings, which do not prevent staging, each with its path.", [_WARNING]
+        requests.FindingSchema, "The warnings, which do not prevent staging, each with its path.", [_WARNING]
     )
     account = answers.Nested(AccountImportSchema, "The data as it is stored.", _ACCOUNT)
 
@@ -52,7 +45,7 @@ class ValidationReportSchema(AnswerSchema):
 class StagingReportSchema(ValidationReportSchema):
     """Everything that the validation of a staged payload found."""
 
-    result = StagedAccountSchema().fields["result"]
+    result = requests.StagedAccountSchema().fields["result"]
 
 
 class _ReportedFaults(AnswerSchema):
@@ -60,10 +53,10 @@ class _ReportedFaults(AnswerSchema):
 
     optional = frozenset({"valid", "warnings", "account"})
 
-    errors = answers.List(FindingSchema, "Every error, each with its path.", [_ERROR])
+    errors = answers.List(requests.FindingSchema, "Every error, each with its path.", [_ERROR])
     valid = answers.Boolean(f"{_VALID} Only in a full report.", False)
     warnings = answers.List(
-        FindingSchema, "The warnings, each with its path. Only in a full report.", [_WARNING]
+        requests.FindingSchema, "The warnings, each with its path. Only in a full report.", [_WARNING]
     )
     account = answers.Raw(
         "Null, because nothing is stored. Only in a full report.",
@@ -73,11 +66,11 @@ class _ReportedFaults(AnswerSchema):
     )
 
 
-class ReportErrorBodySchema(_ReportedFaults, ErrorBodySchema):
+class ReportErrorBodySchema(_ReportedFaults, requests.ErrorBodySchema):
     """The body of a 400 of validate, with or without the full report."""
 
 
-class AccountReportErrorBodySchema(_ReportedFaults, AccountErrorBodySchema):
+class AccountReportErrorBodySchema(_ReportedFaults, requests.AccountErrorBodySchema):
     """The body of a 400 of stage, with or without the full report."""
 
-    optional = AccountErrorBodySchema.optional | _ReportedFaults.optional
+    optional = requests.AccountErrorBodySchema.optional | _ReportedFaults.optional

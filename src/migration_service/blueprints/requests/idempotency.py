@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from migration_payloads.schemas.base import limit_errors
+from migration_service import errors
 from migration_service.blueprints.requests.body import (
     add_request_errors,
     document_parameters,
@@ -31,25 +32,18 @@ from migration_service.blueprints.requests.description_headers import KEY
 from migration_service.blueprints.requests.interface import caller
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.sql import OpenTransaction, autocommit
-from migration_service.errors import (
-    ErrorItem,
-    IdempotencyKeyReusedError,
-    IdempotencyRequestInProgressError,
-    InvalidError,
-    RequestFailedValidationError,
-)
 from migration_service.services.idempotency import keys
 
 _KEPT_HEADERS = ("Content-Type", "Location", "X-Warning-Count")
 
 #: The errors of a request with a key, in addition to those of its endpoint.
-KEY_ERRORS = (IdempotencyKeyReusedError, IdempotencyRequestInProgressError)
+KEY_ERRORS = (errors.IdempotencyKeyReusedError, errors.IdempotencyRequestInProgressError)
 
 
 def idempotent(
     blueprint: Blueprint,
     replay_attempt: Callable[[UUID], Any] | None = None,
-    as_error: Callable[[InvalidError], InvalidError] = lambda error: error,
+    as_error: Callable[[errors.InvalidError], errors.InvalidError] = lambda error: error,
     opened: Callable[[bytes], bytes] = bytes,
 ) -> Callable[[View], View]:
     """Answer a repeated request with the same Idempotency-Key in the same way as the first one.
@@ -67,7 +61,7 @@ def idempotent(
                 return None
             with autocommit(resources().Session) as connection:
                 return keys.find_answer(connection, g.keyed_request)
-        except InvalidError as error:
+        except errors.InvalidError as error:
             raise as_error(error) from error
 
     def decorate(view: View) -> View:
@@ -93,13 +87,13 @@ def idempotent(
     return decorate
 
 
-def _refuse_malformed(view: View, as_error: Callable[[InvalidError], InvalidError]) -> None:
+def _refuse_malformed(view: View, as_error: Callable[[errors.InvalidError], errors.InvalidError]) -> None:
     if faults := find_key_fault():
         found = limit_errors([*faults, *find_request_errors(view)])
-        raise as_error(RequestFailedValidationError(errors=found))
+        raise as_error(errors.RequestFailedValidationError(errors=found))
 
 
-def find_key_fault() -> list[ErrorItem]:
+def find_key_fault() -> list[errors.ErrorItem]:
     """Return the error of the request's Idempotency-Key, if it has one that cannot be used."""
     key = read_key()
     fault = None if key is None else keys.find_fault(key)
@@ -149,7 +143,7 @@ def _read_request() -> keys.KeyedRequest | None:
         raise too_large() from None
     try:
         body = read_json() if is_there else None
-    except (RequestFailedValidationError, UnsupportedMediaType):
+    except (errors.RequestFailedValidationError, UnsupportedMediaType):
         return None
     asked = [request.path, sorted(request.args.items(multi=True)), body]
     if (allowed := caller().import_supplier_ids) is not None:

@@ -8,14 +8,8 @@ from typing import Any, cast
 from flask import g
 from sqlalchemy.orm import Session
 
+from migration_service import errors
 from migration_service.blueprints.requests.resources import resources
-from migration_service.errors import (
-    ErrorItem,
-    ImportSupplierNotFoundInBodyError,
-    InvalidError,
-    OperationsTeamNotFoundError,
-    RequestFailedValidationError,
-)
 from migration_service.services.access.callers import Caller
 from migration_service.services.setup import suppliers
 from migration_service.services.setup.teams import get_operations_team_id
@@ -26,12 +20,12 @@ def telling_unknown_names(data: Any) -> Iterator[None]:
     """Let a RequestFailedValidationError of this block list the names in `data` that do not exist, too."""
     try:
         yield
-    except RequestFailedValidationError as error:
+    except errors.RequestFailedValidationError as error:
         error.errors += [item for item in find_unknown_names(data) if item not in error.errors]
         raise
 
 
-def find_unknown_names(data: Any) -> list[ErrorItem]:
+def find_unknown_names(data: Any) -> list[errors.ErrorItem]:
     """Return an error for each name in `data` that does not exist, for a request that has other errors."""
     if not isinstance(data, Mapping):
         return []
@@ -46,24 +40,24 @@ def supplier_in_body(session: Session, data: Mapping[str, Any]) -> suppliers.Kno
     PermissionDeniedError.
     """
     unknown = _find_unknown(session, data)
-    if unknown and isinstance(unknown[0], ImportSupplierNotFoundInBodyError):
+    if unknown and isinstance(unknown[0], errors.ImportSupplierNotFoundInBodyError):
         unknown[0].errors = [item for error in unknown for item in error.errors]
         raise unknown[0]
     return suppliers.get_import_supplier(session, data["import_supplier"], organisation_id=_organisation_id())
 
 
-def _find_unknown(session: Session, data: Mapping[str, Any]) -> list[InvalidError]:
-    unknown: list[InvalidError] = []
+def _find_unknown(session: Session, data: Mapping[str, Any]) -> list[errors.InvalidError]:
+    unknown: list[errors.InvalidError] = []
     for name in ("import_supplier", "import_supplier_code"):
         code = data.get(name)
         if isinstance(code, str) and not _has_supplier(session, code):
-            error = ImportSupplierNotFoundInBodyError(found=code)
+            error = errors.ImportSupplierNotFoundInBodyError(found=code)
             error.errors = [replace(item, attr=name) for item in error.errors]
             unknown.append(error)
     if isinstance(team := data.get("operations_team_name"), str):
         try:
             get_operations_team_id(session, _organisation_id(), team)
-        except OperationsTeamNotFoundError as error:
+        except errors.OperationsTeamNotFoundError as error:
             unknown.append(error)
     return unknown
 

@@ -6,20 +6,8 @@ from typing import Any
 from sqlalchemy import ARRAY, Integer, Text, bindparam, func, text
 from sqlalchemy.orm import Session
 
+from migration_service import errors
 from migration_service.db.cancelling import allow_minutes
-from migration_service.errors import (
-    AccountCreationFailedError,
-    AccountImportInProgressError,
-    AccountNotFoundInBodyError,
-    AddedDataDoesNotFitError,
-    BatchStateError,
-    ConflictingLinesError,
-    DuplicateLineError,
-    NewerVersionRefusedError,
-    PaymentVendorNotFoundError,
-    PaymentVendorUnavailableError,
-    PaymentVendorUnreachableError,
-)
 from migration_service.models import Batch, ImportSupplier
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.control import take_over
@@ -32,14 +20,14 @@ from migration_service.states import BatchState, ChunkState, LineStatus
 
 #: Errors that are not about the content of a line. A line without other errors may pass on a retry.
 MAY_PASS = (
-    AccountCreationFailedError.code,
-    AccountImportInProgressError.code,
-    AccountNotFoundInBodyError.code,
-    AddedDataDoesNotFitError.code,
-    NewerVersionRefusedError.code,
-    PaymentVendorNotFoundError.code,
-    PaymentVendorUnavailableError.code,
-    PaymentVendorUnreachableError.code,
+    errors.AccountCreationFailedError.code,
+    errors.AccountImportInProgressError.code,
+    errors.AccountNotFoundInBodyError.code,
+    errors.AddedDataDoesNotFitError.code,
+    errors.NewerVersionRefusedError.code,
+    errors.PaymentVendorNotFoundError.code,
+    errors.PaymentVendorUnavailableError.code,
+    errors.PaymentVendorUnreachableError.code,
 )
 _ALL = ResultFilter()
 
@@ -95,9 +83,9 @@ def require_retryable(session: Session, batch: Batch) -> None:
     """Raise BatchStateError if the batch was cancelled, has no lines, or is being undone."""
     require_no_undo(session, batch)
     if batch.state == BatchState.CANCELLED:
-        raise BatchStateError("The batch was cancelled.")
+        raise errors.BatchStateError("The batch was cancelled.")
     if batch.lines_removed_at:
-        raise BatchStateError("The lines of the batch are no longer kept.")
+        raise errors.BatchStateError("The lines of the batch are no longer kept.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +125,8 @@ _FAILED_CHUNKS = f"""
 _IS_CANDIDATE = f"""
     batch_line.status = '{LineStatus.FAILED}'
     AND (batch_line.payload IS NOT NULL OR batch_line.account_import_process_id IS NOT NULL)
-    AND NOT batch_line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]'
-    AND NOT batch_line.errors @> '[{{"code": "{ConflictingLinesError.code}"}}]'
+    AND NOT batch_line.errors @> '[{{"code": "{errors.DuplicateLineError.code}"}}]'
+    AND NOT batch_line.errors @> '[{{"code": "{errors.ConflictingLinesError.code}"}}]'
     AND (:line IS NULL OR batch_line.line_number = :line)
     AND (:code IS NULL AND :path IS NULL OR {HAS_FINDING})
 """

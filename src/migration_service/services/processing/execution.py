@@ -21,16 +21,7 @@ from migration_service.db.holding import is_lost
 from migration_service.db.sql import autocommit, begin
 from migration_service.errors import ServiceError
 from migration_service.services.imports.states import EndedAttempt
-from migration_service.services.processing.attempts import (
-    MOST_IN_SET,
-    SetApart,
-    create_set,
-    fail_attempt,
-    run_attempt,
-    set_apart,
-    take_alone,
-    take_set,
-)
+from migration_service.services.processing import attempts
 from migration_service.services.processing.creation import explain_refusal, is_refusal
 from migration_service.services.processing.signals import announce, find_new
 
@@ -40,7 +31,7 @@ _LONGEST_ROUND = 5.0
 
 def perform_set(
     sessions: sessionmaker[Session], redis: Redis, *, publish: Callable[[], object], redelivered: bool = False
-) -> tuple[list[EndedAttempt], SetApart]:
+) -> tuple[list[EndedAttempt], attempts.SetApart]:
     """Create the accounts of waiting attempts together, up to the size of a set.
 
     Return the attempts that created their accounts, and those that run alone instead. If the database refuses
@@ -57,21 +48,21 @@ def perform_set(
     if not redelivered:
         try:
             with begin(sessions) as transaction:
-                taken = take_set(transaction)
-                if len(taken) == MOST_IN_SET:
+                taken = attempts.take_set(transaction)
+                if len(taken) == attempts.MOST_IN_SET:
                     announce(redis, publish)
                 new = find_new(redis, [row.id for row in taken])
                 together = [row for row in taken if row.id in new and not row.unchecked_payload]
-                ended = create_set(transaction, together)
+                ended = attempts.create_set(transaction, together)
         except DBAPIError as error:
             if not (is_refusal(error) or is_lost(sessions, error)):
                 raise
             ended = []  # the connection may have ended at the commit
         others = list({row.id for row in taken} - {it.attempt.id for it in ended})
         if not others:
-            return ended, SetApart(others_may_wait=not taken or taken[0].others_run_alone)
+            return ended, attempts.SetApart(others_may_wait=not taken or taken[0].others_run_alone)
     with sessions.begin() as session:
-        return ended, set_apart(session, others)
+        return ended, attempts.set_apart(session, others)
 
 
 def perform_alone(
@@ -88,7 +79,7 @@ def perform_alone(
     until = time.monotonic() + _LONGEST_ROUND
     while time.monotonic() < until:
         with autocommit(sessions) as connection:
-            taken = take_alone(connection, served)
+            taken = attempts.take_alone(connection, served)
         if taken is None:
             return
         if taken.is_followed and not served:
@@ -100,7 +91,7 @@ def perform_alone(
             if not is_lost(sessions, error):
                 raise
             with sessions.begin() as session:
-                apart = set_apart(session, [taken.id])
+                apart = attempts.set_apart(session, [taken.id])
             yield from apart.exhausted
             if apart.waiting:
                 announce(redis, publish)
@@ -117,10 +108,10 @@ def perform_attempt(sessions: sessionmaker[Session], attempt_id: UUID) -> EndedA
     """
     try:
         with begin(sessions) as transaction:
-            return run_attempt(transaction, attempt_id)
+            return attempts.run_attempt(transaction, attempt_id)
     except (ServiceError, DBAPIError) as error:
         failure = error if isinstance(error, ServiceError) else explain_refusal(error)
         if failure is None:
             raise
     with begin(sessions) as transaction:
-        return fail_attempt(transaction, attempt_id, failure)
+        return attempts.fail_attempt(transaction, attempt_id, failure)

@@ -6,16 +6,9 @@ from uuid import UUID
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
+from migration_service import errors
 from migration_service.db.base import new_id
 from migration_service.db.cancelling import allow_minutes
-from migration_service.errors import (
-    AccountInUndoError,
-    ErrorItem,
-    ImportSupplierLiveError,
-    NothingToUndoError,
-    RequestFailedValidationError,
-    ShareUsedError,
-)
 from migration_service.models import Undo
 from migration_service.origin import current_origin
 from migration_service.schemas.events import EventType
@@ -61,7 +54,7 @@ def start_undo(
     else:
         _require_undoable(session, order)
     if order.batch and session.scalar(_HAS_ACCOUNTS, order.values()) is None:
-        raise NothingToUndoError
+        raise errors.NothingToUndoError
     origin = current_origin()
     undo = Undo(
         id=new_id(),
@@ -79,7 +72,7 @@ def start_undo(
     wanted = _ADD_OF_BATCH if order.batch else _ADD_OF_NUMBERS
     undo.accounts = session.execute(wanted, order.values() | {"undo_id": undo.id}).scalar_one()
     if not undo.accounts:
-        raise NothingToUndoError
+        raise errors.NothingToUndoError
     details = {
         "import_supplier": order.supplier.code,
         "batch_id": order.batch and str(order.batch.id),
@@ -105,7 +98,7 @@ def cancel_undo(session: Session, undo: Undo) -> None:
 
 def require_not_live(session: Session, import_supplier_id: int) -> None:
     if has_gone_live(session, import_supplier_id):
-        raise ImportSupplierLiveError
+        raise errors.ImportSupplierLiveError
 
 
 def _require_share(session: Session, organisation_id: int) -> None:
@@ -114,26 +107,26 @@ def _require_share(session: Session, organisation_id: int) -> None:
     running = select(func.count()).where(Undo.organisation_id == organisation_id, Undo.finished_at.is_(None))
     if (session.scalar(running) or 0) >= MOST_RUNNING:
         detail = f"Your organisation has {MOST_RUNNING} undos that have not ended."
-        raise ShareUsedError(f"{detail} Wait until one of them has.")
+        raise errors.ShareUsedError(f"{detail} Wait until one of them has.")
 
 
 def _require_undoable(session: Session, order: UndoOrder) -> None:
     """Raise an error with each number without an account, or else with each account in an undo."""
     in_undo = {row.external_account_number: row.in_undo for row in session.execute(_CREATED, order.values())}
-    missing: list[ErrorItem] = []
-    running: list[ErrorItem] = []
+    missing: list[errors.ErrorItem] = []
+    running: list[errors.ErrorItem] = []
     for index, number in enumerate(order.external_account_numbers):
         attr = f"external_account_numbers.{index}"
         if number not in in_undo:
             detail = f"Account {number!r} is not imported. Only existing accounts can be undone."
-            missing.append(ErrorItem(NothingToUndoError.code, detail, attr))
+            missing.append(errors.ErrorItem(errors.NothingToUndoError.code, detail, attr))
         elif in_undo[number]:
             detail = f"Account {number!r} is in an undo that has not ended."
-            running.append(ErrorItem(AccountInUndoError.code, detail, attr))
+            running.append(errors.ErrorItem(errors.AccountInUndoError.code, detail, attr))
     if missing:
-        raise RequestFailedValidationError(missing[0].detail, errors=missing)
+        raise errors.RequestFailedValidationError(missing[0].detail, errors=missing)
     if running:
-        raise AccountInUndoError(running[0].detail, errors=running)
+        raise errors.AccountInUndoError(running[0].detail, errors=running)
 
 
 # Transactions that start undos for one organisation wait for each other. Foreign keys to it do not wait.

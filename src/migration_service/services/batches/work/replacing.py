@@ -18,16 +18,9 @@ from sqlalchemy.orm import Session
 from migration_payloads.normal_form import STATEMENT, read_json
 from migration_payloads.profile import Profile
 from migration_payloads.validation import ValidatedAccount
+from migration_service import errors
 from migration_service.db.base import one_of
 from migration_service.db.sql import OpenTransaction
-from migration_service.errors import (
-    AccountErasedError,
-    AccountImportInProgressError,
-    AccountLiveError,
-    AddedDataDoesNotFitError,
-    ErrorItem,
-    ServiceError,
-)
 from migration_service.models import Ledger, Statement, Transaction
 from migration_service.services.accounts.ledgers import ENERGY_LEDGER
 from migration_service.services.accounts.ownership import IS_NEW
@@ -68,7 +61,7 @@ class Replaced:
 
 def replace_accounts(
     session: Session, supplier: KnownSupplier, profile: Profile, versions: Sequence[NewVersion]
-) -> list[Replaced | ServiceError]:
+) -> list[Replaced | errors.ServiceError]:
     """Replace the accounts by these versions, or return why one is kept as it is.
 
     The caller holds the locks of their processes, and a savepoint, because nothing may remain of a part.
@@ -78,7 +71,7 @@ def replace_accounts(
     rows = session.execute(_LOCK_ACCOUNTS, {"process_ids": [it.process_id for it in versions]})
     accounts = {row.account_import_process_id: row for row in rows}
     added = read_added(session, [row.id for row in accounts.values()])
-    outcomes: dict[int, Replaced | ServiceError] = {}
+    outcomes: dict[int, Replaced | errors.ServiceError] = {}
     payloads: dict[int, Any] = {}
     for version in versions:
         payload = read_json(version.account.json)
@@ -100,15 +93,15 @@ def replace_accounts(
 
 def _judge(
     account: Row[Any] | None, payload: Mapping[str, Any], added: Mapping[int, "Added"]
-) -> Replaced | ServiceError:
+) -> Replaced | errors.ServiceError:
     if account is None:
-        return AccountImportInProgressError()
+        return errors.AccountImportInProgressError()
     if account.erased_at is not None:
-        return AccountErasedError()
+        return errors.AccountErasedError()
     if account.is_live:
-        return AccountLiveError()
+        return errors.AccountLiveError()
     if misfits := find_misfits(payload, added.get(account.id, Added())):
-        return AddedDataDoesNotFitError(errors=misfits)
+        return errors.AddedDataDoesNotFitError(errors=misfits)
     return Replaced(account.service_account_number, account.operations_team_id)
 
 
@@ -150,7 +143,7 @@ def read_added(session: Session, account_ids: Collection[int]) -> dict[int, Adde
     return found
 
 
-def find_misfits(payload: Mapping[str, Any], added: Added) -> list[ErrorItem]:
+def find_misfits(payload: Mapping[str, Any], added: Added) -> list[errors.ErrorItem]:
     """Return an error for each thing that was added and does not fit a new version of its account."""
     ledgers = {it["ledger_code"]: it for it in payload.get("ledgers") or [{"ledger_code": ENERGY_LEDGER}]}
     own = {it["transaction_id"]: it for ledger in ledgers.values() for it in _transactions_of(ledger)}
@@ -250,9 +243,9 @@ def _booked_ids(payload: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _misfit(kind: str, name: str, what: str, attr: str) -> ErrorItem:
-    detail = f"{AddedDataDoesNotFitError.default_detail} The {kind} {name!r} that was added {what}."
-    return ErrorItem(AddedDataDoesNotFitError.code, detail, attr)
+def _misfit(kind: str, name: str, what: str, attr: str) -> errors.ErrorItem:
+    detail = f"{errors.AddedDataDoesNotFitError.default_detail} The {kind} {name!r} that was added {what}."
+    return errors.ErrorItem(errors.AddedDataDoesNotFitError.code, detail, attr)
 
 
 def _of_accounts(statement: str) -> TextClause:

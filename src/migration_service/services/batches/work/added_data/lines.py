@@ -29,16 +29,7 @@ from migration_service.errors import (
     PaymentVendorUnavailableError,
     ServiceError,
 )
-from migration_service.services.accounts.added_data import (
-    Addition,
-    Checked,
-    OpenAccount,
-    PostedBody,
-    find_accounts,
-    load_posted,
-    open_accounts,
-    terms_of,
-)
+from migration_service.services.accounts import added_data
 from migration_service.services.batches.work.added_data.deferral import (
     find_coming,
     find_deferred,
@@ -71,9 +62,9 @@ class _Candidate:
     """A valid line, and its account once that has been found."""
 
     result: LineResult
-    body: PostedBody
-    checked: Checked
-    account: OpenAccount | None = None
+    body: added_data.PostedBody
+    checked: added_data.Checked
+    account: added_data.OpenAccount | None = None
 
     @property
     def number(self) -> str:
@@ -134,11 +125,11 @@ class AddedDataWork:
 
 def read_wanted(
     session: Session, job: ChunkJob, lines: Sequence[LineToDo]
-) -> list[tuple[OpenAccount, dict[str, Any]]]:
+) -> list[tuple[added_data.OpenAccount, dict[str, Any]]]:
     """Return the data that valid lines add to existing accounts, without locking anything."""
     _, candidates = _read_lines(job, OPERATIONS[job.kind], lines)
     sound = [candidate for candidate in candidates if not candidate.checked.errors]
-    accounts = find_accounts(session, job.supplier, {candidate.number for candidate in sound})
+    accounts = added_data.find_accounts(session, job.supplier, {candidate.number for candidate in sound})
     return [(accounts[it.number], it.body.data) for it in sound if it.number in accounts]
 
 
@@ -147,7 +138,7 @@ def _read_lines(
 ) -> tuple[list[LineResult], list[_Candidate]]:
     results: list[LineResult] = []
     candidates: list[_Candidate] = []
-    _, today = terms_of(job.supplier)
+    _, today = added_data.terms_of(job.supplier)
     for line, result in take_in_time(lines):
         results.append(result)
         body = read_guarded(job, result, partial(_load, job, operation, line.payload or b""))
@@ -163,12 +154,12 @@ def _read_lines(
     return results, candidates
 
 
-def _load(job: ChunkJob, operation: Operation, payload: bytes) -> PostedBody:
+def _load(job: ChunkJob, operation: Operation, payload: bytes) -> added_data.PostedBody:
     """Return the body of a line, with the errors that only batches can have."""
     value = parse_json(payload)
     if other := find_other_kind(value, job.kind):
         raise other
-    body = load_posted(operation.schema, value)
+    body = added_data.load_posted(operation.schema, value)
     dry_run = DryRunInLineError().errors if body.dry_run else []
     return replace(body, errors=[*body.errors, *find_mismatch(job, body.data), *dry_run])
 
@@ -184,7 +175,7 @@ def _find_accounts(session: Session, job: ChunkJob, candidates: Sequence[_Candid
     busy = find_existing(session, job.supplier.id, missing) if missing else set()
     for candidate in candidates:
         account = accounts.get(candidate.number)
-        if isinstance(account, OpenAccount):
+        if isinstance(account, added_data.OpenAccount):
             candidate.account = account
         elif isinstance(account, AccountErasedError):
             candidate.fail(account.errors)
@@ -201,21 +192,23 @@ def _find_accounts(session: Session, job: ChunkJob, candidates: Sequence[_Candid
 
 def _lock_accounts(
     session: Session, job: ChunkJob, numbers: set[str]
-) -> dict[str, OpenAccount | AccountErasedError]:
+) -> dict[str, added_data.OpenAccount | AccountErasedError]:
     """Lock the accounts, except those that another transaction keeps locked for long."""
     supplier = replace(job.supplier, profile=job.profile)
     try:
         with session.begin_nested():
-            return open_accounts(session, supplier, numbers)
+            return added_data.open_accounts(session, supplier, numbers)
     except DBAPIError as error:
         if not isinstance(error.orig, LockNotAvailable):
             raise
-    return open_accounts(session, supplier, numbers, skip_locked=True)
+    return added_data.open_accounts(session, supplier, numbers, skip_locked=True)
 
 
 def _add(session: Session, job: ChunkJob, operation: Operation, candidates: Sequence[_Candidate]) -> None:
     def add(some: Sequence[_Candidate]) -> Sequence[Added | ServiceError | None]:
-        additions = [Addition(it.account, it.body.data, it.checked.errors) for it in some if it.account]
+        additions = [
+            added_data.Addition(it.account, it.body.data, it.checked.errors) for it in some if it.account
+        ]
         return operation.add(session, additions, job)
 
     outcomes = each_by_itself(session, candidates, add, _explain)

@@ -8,13 +8,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from migration_service.errors import ErrorItem, ServiceError
-from migration_service.schemas.added_data import (
-    AddedDataSchema,
-    NotesRequestSchema,
-    PaymentInstructionRequestSchema,
-    StatementsRequestSchema,
-    TransactionsRequestSchema,
-)
+from migration_service.schemas import added_data
 from migration_service.services.accounts.added_data import Addition, Check
 from migration_service.services.accounts.notes import (
     NoteStatus,
@@ -45,7 +39,7 @@ class Added:
 class Operation:
     """The addition of one kind of data."""
 
-    schema: AddedDataSchema
+    schema: added_data.AddedDataSchema
     #: The member of a body that contains the items.
     member: str
     #: Returns the key that identifies equal items.
@@ -127,10 +121,10 @@ def _understand_instruction(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 OPERATIONS = {
     BatchKind.NOTES: Operation(
-        NotesRequestSchema(), "notes", hash_sameness, check_notes, _add_notes, _understand_notes
+        added_data.NotesRequestSchema(), "notes", hash_sameness, check_notes, _add_notes, _understand_notes
     ),
     BatchKind.TRANSACTIONS: Operation(
-        TransactionsRequestSchema(),
+        added_data.TransactionsRequestSchema(),
         "transactions",
         itemgetter("transaction_id"),
         check_transactions,
@@ -139,7 +133,7 @@ OPERATIONS = {
         adds_faulty=True,
     ),
     BatchKind.STATEMENTS: Operation(
-        StatementsRequestSchema(),
+        added_data.StatementsRequestSchema(),
         "statements",
         itemgetter("statement_id"),
         check_statements,
@@ -147,7 +141,7 @@ OPERATIONS = {
         _understand("statements", "statement_id", "gross_amount"),
     ),
     BatchKind.PAYMENT_INSTRUCTIONS: Operation(
-        PaymentInstructionRequestSchema(),
+        added_data.PaymentInstructionRequestSchema(),
         "reference",
         InstructionKey.of,
         check_instruction,
