@@ -44,7 +44,6 @@ def _find_errors() -> Sequence[errors.ErrorItem]:
 
 
 @blueprint.post("/validate-account/")
-@body.document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
 @body.query_arguments(blueprint, validation.ReportArgumentsSchema(), find_errors=_find_errors)
 @blueprint.response(
     200,
@@ -56,9 +55,9 @@ def _find_errors() -> Sequence[errors.ErrorItem]:
     blueprint,
     errors.AccountFailedValidationError,
     errors.ImportSupplierNotFoundInBodyError,
-    errors.ParseError,
     body=validation.ReportErrorBodySchema,
 )
+@body.document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
 def validate_account(arguments: dict[str, Any]) -> Response:
     """Check an account payload without storing it
 
@@ -74,7 +73,6 @@ def validate_account(arguments: dict[str, Any]) -> Response:
 
 
 @blueprint.post("/account-import-process/create-or-update/")
-@body.document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
 @blueprint.response(201, _STAGED, example=STAGED | {"result": "STAGED"}, headers=refer("X-Warning-Count"))
 @blueprint.alt_response(
     200,
@@ -94,10 +92,10 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     errors.AccountImportInProgressError,
     errors.NewerVersionStagedError,
     errors.StagedQuotaReachedError,
-    errors.ParseError,
     body=validation.AccountReportErrorBodySchema,
 )
 @body.query_arguments(blueprint, validation.StageArgumentsSchema(), find_errors=_find_errors)
+@body.document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
 def stage_account(arguments: dict[str, Any]) -> Response:
     """Store an account payload, as often as needed until the account is created
 

@@ -129,9 +129,7 @@ def _arguments(
 )
 @answers_errors(
     blueprint,
-    errors.RequestFailedValidationError,
     errors.ImportSupplierNotFoundError,
-    errors.ParseError,
     errors.AccountNotFoundError,
     errors.AccountErasedError,
     *KEY_ERRORS,
@@ -188,7 +186,6 @@ def _transaction_example(error: errors.InvalidError) -> errors.TransactionImport
 
 @blueprint.post("/transactions/create/")
 @idempotent(blueprint, as_error=_transaction_error)
-@document_body(blueprint, _TRANSACTIONS, _TRANSACTIONS_EXAMPLE)
 @_answers(
     added_data.TransactionResultsSchema,
     added_data.TransactionsReportSchema,
@@ -196,18 +193,17 @@ def _transaction_example(error: errors.InvalidError) -> errors.TransactionImport
 )
 @answers_errors(
     blueprint,
-    errors.RequestFailedValidationError,
     errors.ImportSupplierNotFoundInBodyError,
     errors.AccountNotFoundInBodyError,
     errors.AccountErasedError,
     errors.TransactionOutsideOpenPeriodError,
     errors.TransactionIdAlreadyUsedError,
-    errors.ParseError,
     *KEY_ERRORS,
     body=added_data.TransactionErrorBodySchema,
     as_answered=_transaction_example,
 )
 @_as_transaction_error
+@document_body(blueprint, _TRANSACTIONS, _TRANSACTIONS_EXAMPLE)
 @_arguments(_TRANSACTIONS, added_data.TransactionArgumentsSchema())
 def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     """Add financial transactions to an account: all of them, or none
@@ -231,12 +227,10 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
 @_answers(added_data.StatementsRequestSchema, added_data.StatementsReportSchema, _STATEMENTS)
 @answers_errors(
     blueprint,
-    errors.RequestFailedValidationError,
     errors.ImportSupplierNotFoundInBodyError,
     errors.AccountNotFoundInBodyError,
     errors.AccountErasedError,
     errors.HistoricalStatementAlreadyExistsError,
-    errors.ParseError,
     *KEY_ERRORS,
 )
 @_arguments(added_data.StatementsRequestSchema())
@@ -259,14 +253,12 @@ def create_historical_statements(arguments: dict[str, Any], body: PostedBody) ->
 )
 @answers_errors(
     blueprint,
-    errors.RequestFailedValidationError,
     errors.ImportSupplierNotFoundInBodyError,
     errors.AccountNotFoundInBodyError,
     errors.AccountErasedError,
     errors.PaymentVendorNotFoundError,
     errors.PaymentInstructionRejectedError,
     errors.PaymentVendorUnreachableError,
-    errors.ParseError,
     errors.PaymentVendorUnavailableError,
     *KEY_ERRORS,
 )

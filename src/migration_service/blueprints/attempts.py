@@ -44,12 +44,7 @@ def get_attempt(attempt_id: str) -> Response:
 @blueprint.get("/<import_supplier_code>/<number:external_account_number>/")
 @query_arguments(blueprint, AttemptListArgumentsSchema())
 @blueprint.response(200, AttemptAnswerSchema(many=True), example=[_EXAMPLE], headers=refer("Link"))
-@answers_errors(
-    blueprint,
-    errors.RequestFailedValidationError,
-    errors.ImportSupplierNotFoundError,
-    errors.AccountNotFoundError,
-)
+@answers_errors(blueprint, errors.ImportSupplierNotFoundError, errors.AccountNotFoundError)
 def list_attempts(
     arguments: dict[str, Any], import_supplier_code: str, external_account_number: str
 ) -> Response:

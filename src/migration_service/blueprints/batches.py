@@ -75,7 +75,6 @@ _LINE_CSV = (
 @blueprint.response(202, BatchProgressAnswerSchema, example=_PROGRESS)
 @answers_errors(
     blueprint,
-    errors.RequestFailedValidationError,
     errors.ImportSupplierNotFoundInBodyError,
     errors.ImportSupplierPausedError,
     errors.ImportSupplierCompleteError,
@@ -110,7 +109,7 @@ def start(arguments: dict[str, Any]) -> Any:
 @blueprint.get("/")
 @query_arguments(blueprint, BatchListArgumentsSchema())
 @blueprint.response(200, BatchAnswerSchema(many=True), example=[_BATCH], headers=refer("Link"))
-@answers_errors(blueprint, errors.RequestFailedValidationError)
+@answers_errors(blueprint)
 def list_batches(arguments: dict[str, Any]) -> Response:
     """List the organisation's batches, newest first
 
@@ -148,7 +147,7 @@ def get_batch(batch_id: str) -> Response:
     example=LineResultSchema.example(service_account_number=None),
 )
 @blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=_LINE_CSV)
-@answers_errors(blueprint, errors.RequestFailedValidationError, errors.BatchNotFoundError)
+@answers_errors(blueprint, errors.BatchNotFoundError)
 def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
     """Get the result of each line, streamed
 
@@ -169,9 +168,7 @@ def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
 @blueprint.get("/<batch_id>/failed-lines/")
 @query_arguments(blueprint, FailedLinesArgumentsSchema())
 @blueprint.response(200, LINES, content_type="application/x-ndjson", headers=refer("X-Lines-Left-Out"))
-@answers_errors(
-    blueprint, errors.RequestFailedValidationError, errors.BatchNotFoundError, errors.BatchStateError
-)
+@answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
 def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
     """Get the failed lines as they were sent
 
@@ -235,9 +232,7 @@ def cancel(batch_id: str) -> Response:
 @blueprint.post("/<batch_id>/brake/", endpoint="set_batch_brake")
 @query_arguments(blueprint, ErrorThresholdArgumentsSchema())
 @blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS)
-@answers_errors(
-    blueprint, errors.RequestFailedValidationError, errors.BatchNotFoundError, errors.BatchStateError
-)
+@answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
 def change_error_threshold(arguments: dict[str, Any], batch_id: str) -> Response:
     """Set the error threshold of a batch
 
@@ -255,13 +250,7 @@ def change_error_threshold(arguments: dict[str, Any], batch_id: str) -> Response
 @idempotent(blueprint)
 @query_arguments(blueprint, RetryArgumentsSchema())
 @blueprint.response(200, RetryAnswerSchema, example={**_PROGRESS, "retried": 12, "left": 988})
-@answers_errors(
-    blueprint,
-    errors.RequestFailedValidationError,
-    *KEY_ERRORS,
-    errors.BatchNotFoundError,
-    errors.BatchStateError,
-)
+@answers_errors(blueprint, *KEY_ERRORS, errors.BatchNotFoundError, errors.BatchStateError)
 @while_client_waits
 def retry_failed(arguments: dict[str, Any], batch_id: str) -> Response:
     """Retry the FAILED lines that may succeed now

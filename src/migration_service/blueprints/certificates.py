@@ -38,8 +38,6 @@ _LINES = {"type": "string", "description": "The lines of the certificate, exactl
 @blueprint.response(202, certificates.CertificateAnswerSchema, example=_STARTED)
 @answers_errors(
     blueprint,
-    errors.RequestFailedValidationError,
-    errors.ParseError,
     errors.ImportSupplierNotFoundInBodyError,
     errors.BatchNotFoundError,
     errors.BatchStateError,
@@ -83,7 +81,7 @@ def start(body: dict[str, Any]) -> Response:
     example=[certificates.CertificateAnswerSchema.example()],
     headers=refer("Link"),
 )
-@answers_errors(blueprint, errors.RequestFailedValidationError)
+@answers_errors(blueprint)
 def list_all(arguments: dict[str, Any]) -> Response:
     """List the organisation's certificates, newest first
 
@@ -138,7 +136,6 @@ def get_file(certificate_id: str) -> Response:
 @blueprint.response(200, _LINES, content_type="application/x-ndjson")
 @answers_errors(
     blueprint,
-    errors.RequestFailedValidationError,
     errors.CertificateNotFoundError,
     errors.CertificateStateError,
     errors.AccountNotFoundError,

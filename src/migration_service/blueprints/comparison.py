@@ -70,11 +70,7 @@ def compare(batch_id: str, later_batch_id: str) -> Response:
 )
 @blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=_ACCOUNT_CSV_EXAMPLE)
 @answers_errors(
-    blueprint,
-    errors.RequestFailedValidationError,
-    errors.BatchNotFoundError,
-    errors.BatchStateError,
-    errors.BatchesNotComparableError,
+    blueprint, errors.BatchNotFoundError, errors.BatchStateError, errors.BatchesNotComparableError
 )
 @database_searches()
 def get_changed_accounts(arguments: dict[str, Any], batch_id: str, later_batch_id: str) -> Response:

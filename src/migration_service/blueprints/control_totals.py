@@ -49,15 +49,9 @@ def get_control_totals(batch_id: str) -> Response:
 
 
 @blueprint.put("/", endpoint="set_control_totals")
-@document_body(blueprint, control_totals.ControlTotalsSchema(), control_totals.EXAMPLE)
 @blueprint.response(200, control_totals.ControlTotalsAnswerSchema, example=_ANSWER_EXAMPLE)
-@answers_errors(
-    blueprint,
-    errors.RequestFailedValidationError,
-    errors.ParseError,
-    errors.BatchNotFoundError,
-    errors.BatchStateError,
-)
+@answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
+@document_body(blueprint, control_totals.ControlTotalsSchema(), control_totals.EXAMPLE)
 def put_control_totals(batch_id: str) -> Response:
     """Set the control totals of a batch
 

@@ -24,11 +24,9 @@ _EXAMPLE = {"import_supplier": SUPPLIER, "external_account_number": "10000001", 
 @blueprint.response(200, ErasureAnswerSchema, example=ErasureAnswerSchema.example())
 @answers_errors(
     blueprint,
-    errors.RequestFailedValidationError,
     errors.ImportSupplierNotFoundInBodyError,
     errors.AccountNotStagedError,
     errors.AccountImportInProgressError,
-    errors.ParseError,
 )
 @json_body(blueprint, ErasureBodySchema(), _EXAMPLE)
 @database_searches()

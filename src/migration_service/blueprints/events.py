@@ -45,7 +45,6 @@ _EXAMPLE = events.CATALOGUE[events.EventType.ACCOUNT_CREATED].example | {"cursor
 @blueprint.alt_response(200, schema=events.FeedEventSchema, content_type=_NDJSON, example=_EXAMPLE)
 @answers_errors(
     blueprint,
-    errors.RequestFailedValidationError,
     errors.ImportSupplierNotFoundError,
     errors.EventCursorInvalidError,
     errors.EventCursorExpiredError,

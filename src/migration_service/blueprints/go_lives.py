@@ -49,8 +49,6 @@ _BODY = {
     if name in ("import_supplier", "batch", "at")
 }
 _ORDER_ERRORS = (
-    errors.RequestFailedValidationError,
-    errors.ParseError,
     errors.ImportSupplierNotFoundInBodyError,
     errors.ImportSupplierLiveError,
     errors.GoLiveFarError,
@@ -114,7 +112,7 @@ def start(body: dict[str, Any]) -> Response:
 @blueprint.get("/", endpoint="list_go_lives")
 @query_arguments(blueprint, GoLiveListArgumentsSchema())
 @blueprint.response(200, GoLiveAnswerSchema(many=True), example=[_GO_LIVE], headers=refer("Link"))
-@answers_errors(blueprint, errors.RequestFailedValidationError)
+@answers_errors(blueprint)
 def list_all(arguments: dict[str, Any]) -> Response:
     """List the organisation's go-lives, newest first
 

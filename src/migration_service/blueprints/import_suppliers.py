@@ -3,7 +3,7 @@
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.resources import resources
-from migration_service.errors import ImportSupplierNotFoundError, RequestFailedValidationError
+from migration_service.errors import ImportSupplierNotFoundError
 from migration_service.schemas.attempts import ImportSupplierAnswerSchema
 from migration_service.services.reporting.import_suppliers import (
     ImportSupplierReport,
@@ -34,7 +34,7 @@ def list_import_suppliers() -> list[ImportSupplierReport]:
 
 @blueprint.get("/<import_supplier_code>/")
 @blueprint.response(200, ImportSupplierAnswerSchema, example=_EXAMPLE)
-@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
+@answers_errors(blueprint, ImportSupplierNotFoundError)
 def get_import_supplier(import_supplier_code: str) -> ImportSupplierReport:
     """Get an import supplier
 

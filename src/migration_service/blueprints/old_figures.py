@@ -51,7 +51,6 @@ _BODY = {
 )
 @answers_errors(
     blueprint,
-    errors.RequestFailedValidationError,
     errors.ImportSupplierNotFoundError,
     errors.BatchFileError,
     errors.BatchFileTooLargeError,
@@ -98,7 +97,6 @@ def put_figures(arguments: dict[str, Any], import_supplier_code: str) -> Respons
 )
 @answers_errors(
     blueprint,
-    errors.RequestFailedValidationError,
     errors.ImportSupplierNotFoundError,
     errors.OldFiguresNotFoundError,
     errors.BatchNotFoundError,
@@ -126,7 +124,6 @@ def get_one(arguments: dict[str, Any], import_supplier_code: str) -> Response:
 )
 @answers_errors(
     blueprint,
-    errors.RequestFailedValidationError,
     errors.ImportSupplierNotFoundError,
     errors.OldFiguresNotFoundError,
     errors.BatchNotFoundError,

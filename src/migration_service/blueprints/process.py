@@ -53,7 +53,6 @@ def _replay(attempt_id: UUID) -> Any:
 )
 @answers_errors(
     blueprint,
-    errors.RequestFailedValidationError,
     errors.ImportSupplierNotFoundInBodyError,
     errors.ImportSupplierPausedError,
     errors.ImportSupplierCompleteError,
@@ -66,7 +65,6 @@ def _replay(attempt_id: UUID) -> Any:
     errors.AccountCreationFailedError,
     errors.AccountNotStorableError,
     errors.DryRunSucceededError,
-    errors.ParseError,
     errors.ConcurrencyLimitReachedError,
     errors.NoWorkerAvailableError,
     *KEY_ERRORS,

@@ -43,7 +43,7 @@ def look_around() -> Surroundings:
 @blueprint.get("/<import_supplier_code>/ready/", endpoint="check_readiness")
 @query_arguments(blueprint, schemas.ReadinessArgumentsSchema())
 @blueprint.response(200, schemas.ReadinessAnswerSchema, example=_EXAMPLE)
-@answers_errors(blueprint, errors.RequestFailedValidationError, errors.ImportSupplierNotFoundError)
+@answers_errors(blueprint, errors.ImportSupplierNotFoundError)
 @while_client_waits
 @database_searches()
 def check(arguments: dict[str, Any], import_supplier_code: str) -> Response:
@@ -64,13 +64,7 @@ def check(arguments: dict[str, Any], import_supplier_code: str) -> Response:
 
 @blueprint.post("/<import_supplier_code>/ready/acceptances/", endpoint="accept_warning")
 @blueprint.response(201, schemas.CheckAnswerSchema, example=_EXAMPLE["checks"][0])
-@answers_errors(
-    blueprint,
-    errors.RequestFailedValidationError,
-    errors.ParseError,
-    errors.ImportSupplierNotFoundError,
-    errors.ReadinessNotAcceptableError,
-)
+@answers_errors(blueprint, errors.ImportSupplierNotFoundError, errors.ReadinessNotAcceptableError)
 @json_body(blueprint, schemas.AcceptanceBodySchema(), example_of(schemas.AcceptanceBodySchema))
 @while_client_waits
 @database_searches()

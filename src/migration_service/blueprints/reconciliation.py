@@ -66,12 +66,7 @@ _EXAMPLE = reconciliation.ReconciliationAnswerSchema.example(
 )
 _RECEIPT = reconciliation.ReceiptAnswerSchema.example(batch_id=None)
 _EXCEPTION = {"problem": "DIFFERING", "reason": "The meter was replaced meanwhile.", "by": "Grace"}
-_RECEIPT_ERRORS = (
-    errors.RequestFailedValidationError,
-    errors.BatchStateError,
-    errors.ImportSupplierNotFoundError,
-    errors.BatchNotFoundError,
-)
+_RECEIPT_ERRORS = (errors.BatchStateError, errors.ImportSupplierNotFoundError, errors.BatchNotFoundError)
 _ID_MAP_EXAMPLE = (
     "external_account_number,service_account_number,account_created_at\r\n"
     "10000001,A-7KX2M9QD,2026-03-01T10:15:00Z\r\n"
@@ -87,11 +82,7 @@ _ID_MAP_EXAMPLE = (
     description="Workers go on comparing. The Location has the answer once they have ended.",
 )
 @answers_errors(
-    blueprint,
-    errors.RequestFailedValidationError,
-    errors.BatchStateError,
-    errors.ImportSupplierNotFoundError,
-    errors.BatchNotFoundError,
+    blueprint, errors.BatchStateError, errors.ImportSupplierNotFoundError, errors.BatchNotFoundError
 )
 @database_searches()
 def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
@@ -148,12 +139,7 @@ def _read_id(arguments: dict[str, Any]) -> UUID | None:
 @blueprint.post("/<import_supplier_code>/acknowledgements/")
 @blueprint.response(201, reconciliation.AcknowledgedAnswerSchema, example={"acknowledged": 2})
 @answers_errors(
-    blueprint,
-    errors.RequestFailedValidationError,
-    errors.ParseError,
-    errors.BatchStateError,
-    errors.ImportSupplierNotFoundError,
-    errors.BatchNotFoundError,
+    blueprint, errors.BatchStateError, errors.ImportSupplierNotFoundError, errors.BatchNotFoundError
 )
 @json_body(blueprint, reconciliation.AcknowledgementBodySchema(), _ACKNOWLEDGEMENT_EXAMPLE)
 @while_client_waits
@@ -178,7 +164,7 @@ def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
 
 @blueprint.get("/<import_supplier_code>/acknowledgements/")
 @blueprint.response(200, _ACKNOWLEDGEMENTS)
-@answers_errors(blueprint, errors.RequestFailedValidationError, errors.ImportSupplierNotFoundError)
+@answers_errors(blueprint, errors.ImportSupplierNotFoundError)
 def get_acknowledgements(import_supplier_code: str) -> Response:
     """List acknowledgements, newest first
 
@@ -214,7 +200,7 @@ def get_receipt(arguments: dict[str, Any], import_supplier_code: str) -> Respons
 
 @blueprint.post("/<import_supplier_code>/receipt/exceptions/")
 @blueprint.response(201, reconciliation.ReceiptAnswerSchema, example=_RECEIPT)
-@answers_errors(blueprint, *_RECEIPT_ERRORS, errors.ParseError, errors.NoReceiptError)
+@answers_errors(blueprint, *_RECEIPT_ERRORS, errors.NoReceiptError)
 @json_body(blueprint, reconciliation.ReceiptExceptionBodySchema(), _EXCEPTION)
 def accept_exception(body: dict[str, Any], import_supplier_code: str) -> Any:
     """Accept something that is open in a receipt
@@ -239,7 +225,7 @@ def accept_exception(body: dict[str, Any], import_supplier_code: str) -> Any:
 
 @blueprint.get("/<import_supplier_code>/id-map/")
 @blueprint.response(200, CSV, content_type="text/csv", example=_ID_MAP_EXAMPLE)
-@answers_errors(blueprint, errors.RequestFailedValidationError, errors.ImportSupplierNotFoundError)
+@answers_errors(blueprint, errors.ImportSupplierNotFoundError)
 def get_id_map(import_supplier_code: str) -> Response:
     """List the external and the new number of every created account
 

@@ -31,11 +31,7 @@ _SECONDS = 10.0
     example="<!doctype html><title>Report of DEMO_SUPPLIER</title>",
 )
 @answers_errors(
-    blueprint,
-    errors.RequestFailedValidationError,
-    errors.ImportSupplierNotFoundError,
-    errors.WavePlanNotFoundError,
-    errors.WaveNotFoundError,
+    blueprint, errors.ImportSupplierNotFoundError, errors.WavePlanNotFoundError, errors.WaveNotFoundError
 )
 @database_searches()
 def get_report(arguments: dict[str, Any], subject: str) -> Response:

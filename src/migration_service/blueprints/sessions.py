@@ -11,7 +11,7 @@ from migration_service.blueprints.requests.interface import caller, make_bluepri
 from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.reference import wait_until_known
-from migration_service.errors import RequestFailedValidationError, TokenSessionNotFoundError
+from migration_service.errors import TokenSessionNotFoundError
 from migration_service.schemas.sessions import SessionAnswerSchema, SessionListArgumentsSchema
 from migration_service.services.access.sessions import (
     ENDED_BY_ORGANISATION,
@@ -31,7 +31,7 @@ _EXAMPLE = SessionAnswerSchema.example()
 @blueprint.get("/")
 @query_arguments(blueprint, SessionListArgumentsSchema())
 @blueprint.response(200, SessionAnswerSchema(many=True), example=[_EXAMPLE], headers=refer("Link"))
-@answers_errors(blueprint, RequestFailedValidationError)
+@answers_errors(blueprint)
 def list_sessions(arguments: dict[str, Any]) -> Response:
     """List the organisation's active sessions, newest first
 
@@ -48,7 +48,7 @@ def list_sessions(arguments: dict[str, Any]) -> Response:
 
 @blueprint.post("/<session_id>/end/", endpoint="end_session")
 @blueprint.response(200, SessionAnswerSchema, example=_EXAMPLE | {"ended_at": "2026-03-02T08:00:00Z"})
-@answers_errors(blueprint, RequestFailedValidationError, TokenSessionNotFoundError)
+@answers_errors(blueprint, TokenSessionNotFoundError)
 def end_one_session(session_id: str) -> SessionReport:
     """End a session and revoke its tokens
 

@@ -93,12 +93,7 @@ _FAILED_EXAMPLE = [
 @blueprint.response(
     200, AccountStatusSchema, example={"status": "COMPLETED", "service_account_number": "A-7KX2M9QD"}
 )
-@answers_errors(
-    blueprint,
-    errors.RequestFailedValidationError,
-    errors.ImportSupplierNotFoundError,
-    errors.AccountNotFoundError,
-)
+@answers_errors(blueprint, errors.ImportSupplierNotFoundError, errors.AccountNotFoundError)
 def get_account_status(import_supplier_code: str, external_account_number: str) -> Response:
     """Get the import status of an account
 
@@ -118,12 +113,7 @@ def write_status(shared: Resources, caller: Caller, code: str, number: str) -> b
 
 @blueprint.get("/accounts/<import_supplier_code>/<number:external_account_number>/", endpoint="get_account")
 @blueprint.response(200, AccountHistorySchema, example=_ACCOUNT_EXAMPLE)
-@answers_errors(
-    blueprint,
-    errors.RequestFailedValidationError,
-    errors.ImportSupplierNotFoundError,
-    errors.AccountNotFoundError,
-)
+@answers_errors(blueprint, errors.ImportSupplierNotFoundError, errors.AccountNotFoundError)
 def get_account(import_supplier_code: str, external_account_number: str) -> Response:
     """Get everything that the service holds about an account
 
@@ -140,7 +130,7 @@ def get_account(import_supplier_code: str, external_account_number: str) -> Resp
 @blueprint.response(
     200, ListedImportSchema(many=True), example=[_CREATED_EXAMPLE, _STAGED_EXAMPLE], headers=refer("Link")
 )
-@answers_errors(blueprint, errors.RequestFailedValidationError, errors.ImportSupplierNotFoundError)
+@answers_errors(blueprint, errors.ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
 def list_all_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """List every account import of a supplier
@@ -152,7 +142,7 @@ def list_all_account_imports(arguments: dict[str, Any], import_supplier_code: st
 
 @blueprint.get("/pending-account-import-processes/<import_supplier_code>/")
 @blueprint.response(200, ListedImportSchema(many=True), example=[_STAGED_EXAMPLE], headers=refer("Link"))
-@answers_errors(blueprint, errors.RequestFailedValidationError, errors.ImportSupplierNotFoundError)
+@answers_errors(blueprint, errors.ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
 def list_pending_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """List the account imports that are staged and not created
@@ -164,7 +154,7 @@ def list_pending_account_imports(arguments: dict[str, Any], import_supplier_code
 
 @blueprint.get("/imported-account-import-processes/<import_supplier_code>/")
 @blueprint.response(200, ListedImportSchema(many=True), example=[_CREATED_EXAMPLE], headers=refer("Link"))
-@answers_errors(blueprint, errors.RequestFailedValidationError, errors.ImportSupplierNotFoundError)
+@answers_errors(blueprint, errors.ImportSupplierNotFoundError)
 @query_arguments(blueprint, OwnerListArgumentsSchema())
 def list_imported_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """List the account imports whose account has been created
@@ -177,7 +167,7 @@ def list_imported_account_imports(arguments: dict[str, Any], import_supplier_cod
 
 @blueprint.get("/failed-account-import-processes/<import_supplier_code>/")
 @blueprint.response(200, FailedImportSchema(many=True), example=_FAILED_EXAMPLE, headers=refer("Link"))
-@answers_errors(blueprint, errors.RequestFailedValidationError, errors.ImportSupplierNotFoundError)
+@answers_errors(blueprint, errors.ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
 def list_failed_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """List the accounts that are not created and whose last attempt failed

@@ -52,8 +52,6 @@ _BODY = {
     if name not in ("batch", "wave", "by", "overrides")
 }
 TARGET_ERRORS = (
-    errors.RequestFailedValidationError,
-    errors.ParseError,
     errors.ImportSupplierNotFoundInBodyError,
     errors.AccountInUndoError,
     errors.BatchNotFoundError,
@@ -120,7 +118,7 @@ def start(body: dict[str, Any]) -> Response:
 @blueprint.get("/", endpoint="list_undos")
 @query_arguments(blueprint, UndoListArgumentsSchema())
 @blueprint.response(200, UndoAnswerSchema(many=True), example=[_UNDO], headers=refer("Link"))
-@answers_errors(blueprint, errors.RequestFailedValidationError)
+@answers_errors(blueprint)
 def list_all(arguments: dict[str, Any]) -> Response:
     """List the organisation's undos, newest first
 
@@ -159,7 +157,7 @@ def get_one(undo_id: str) -> Response:
     example=UndoOutcomeAnswerSchema.example(),
 )
 @blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=_OUTCOME_CSV)
-@answers_errors(blueprint, errors.RequestFailedValidationError, errors.UndoNotFoundError)
+@answers_errors(blueprint, errors.UndoNotFoundError)
 def get_results(arguments: dict[str, Any], undo_id: str) -> Response:
     """Get the outcome of each account, streamed
 

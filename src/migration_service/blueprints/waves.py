@@ -36,12 +36,7 @@ blueprint = make_blueprint(
 )
 
 _PLAN = waves.WavePlanAnswerSchema.example(finished_at=None, undo_id=None)
-_WAVE_ERRORS = (
-    errors.RequestFailedValidationError,
-    errors.WavePlanNotFoundError,
-    errors.WaveNotFoundError,
-    errors.WaveStateError,
-)
+_WAVE_ERRORS = (errors.WavePlanNotFoundError, errors.WaveNotFoundError, errors.WaveStateError)
 
 
 def _find_misfits(body: dict[str, Any]) -> Sequence[errors.ErrorItem]:
@@ -57,7 +52,6 @@ def _find_misfits(body: dict[str, Any]) -> Sequence[errors.ErrorItem]:
 @blueprint.response(201, waves.WavePlanAnswerSchema, example=_PLAN, headers=refer("Location"))
 @answers_errors(
     blueprint,
-    errors.RequestFailedValidationError,
     *KEY_ERRORS,
     errors.ImportSupplierNotFoundInBodyError,
     errors.ImportSupplierPausedError,
@@ -67,7 +61,6 @@ def _find_misfits(body: dict[str, Any]) -> Sequence[errors.ErrorItem]:
     errors.TooManyUploadsError,
     errors.TooManyOpenBatchesError,
     errors.BatchStorageQuotaError,
-    errors.ParseError,
 )
 @json_body(
     blueprint, waves.WavePlanBodySchema(), example_of(waves.WavePlanBodySchema), find_misfits=_find_misfits
@@ -97,7 +90,7 @@ def plan(body: dict[str, Any]) -> Any:
 @blueprint.get("/", endpoint="list_plans")
 @query_arguments(blueprint, waves.WavePlanListArgumentsSchema())
 @blueprint.response(200, waves.WavePlanAnswerSchema(many=True), example=[_PLAN])
-@answers_errors(blueprint, errors.RequestFailedValidationError)
+@answers_errors(blueprint)
 def list_all(arguments: dict[str, Any]) -> list[PlanReport]:
     """List the organisation's wave plans, newest first
 
@@ -123,7 +116,7 @@ def get(plan_id: str) -> PlanReport:
 
 @blueprint.patch("/<plan_id>/waves/<int:number>/", endpoint="change_wave")
 @blueprint.response(200, waves.WavePlanAnswerSchema, example=_PLAN)
-@answers_errors(blueprint, *_WAVE_ERRORS, errors.OperationsTeamNotFoundError, errors.ParseError)
+@answers_errors(blueprint, *_WAVE_ERRORS, errors.OperationsTeamNotFoundError)
 @json_body(blueprint, waves.WaveChangeBodySchema(), example_of(waves.WaveChangeBodySchema))
 def change(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     """Change a wave that has not started
@@ -185,7 +178,7 @@ def reconcile(plan_id: str, number: int) -> PlanReport:
 
 @blueprint.post("/<plan_id>/waves/<int:number>/approve/", endpoint="approve_wave")
 @blueprint.response(200, waves.WavePlanAnswerSchema, example=_PLAN)
-@answers_errors(blueprint, *_WAVE_ERRORS, errors.ParseError)
+@answers_errors(blueprint, *_WAVE_ERRORS)
 @json_body(blueprint, waves.WaveDecisionBodySchema(), example_of(waves.WaveDecisionBodySchema))
 def approve(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     """Approve a reconciled wave, so that the next one can start
@@ -198,7 +191,7 @@ def approve(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
 
 @blueprint.post("/<plan_id>/waves/<int:number>/stop/", endpoint="stop_wave")
 @blueprint.response(200, waves.WavePlanAnswerSchema, example=_PLAN)
-@answers_errors(blueprint, *_WAVE_ERRORS, errors.ParseError)
+@answers_errors(blueprint, *_WAVE_ERRORS)
 @json_body(blueprint, waves.WaveDecisionBodySchema(), example_of(waves.WaveDecisionBodySchema))
 def stop(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     """Stop a wave and every later one

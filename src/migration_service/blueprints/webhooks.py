@@ -44,12 +44,7 @@ blueprint = make_blueprint("webhooks", "webhooks", "Have events sent to you, sig
 _WEBHOOK = WebhookAnswerSchema.example()
 _DELIVERY = WebhookDeliveryAnswerSchema.example()
 _BODY = {"url": _WEBHOOK["url"], "event_types": _WEBHOOK["event_types"]}
-_VALUE_ERRORS = (
-    errors.RequestFailedValidationError,
-    errors.ParseError,
-    errors.WebhookUrlError,
-    errors.ImportSupplierNotFoundInBodyError,
-)
+_VALUE_ERRORS = (errors.WebhookUrlError, errors.ImportSupplierNotFoundInBodyError)
 
 
 def _close(body: bytes) -> bytes:
@@ -147,13 +142,7 @@ def remove(webhook_id: str) -> Response:
 @blueprint.post("/<webhook_id>/secret/", endpoint="rotate_webhook_secret")
 @idempotent(blueprint, opened=_open)
 @blueprint.response(200, NewSecretAnswerSchema, example={"secret": SECRET})
-@answers_errors(
-    blueprint,
-    errors.RequestFailedValidationError,
-    errors.ParseError,
-    errors.WebhookNotFoundError,
-    *KEY_ERRORS,
-)
+@answers_errors(blueprint, errors.WebhookNotFoundError, *KEY_ERRORS)
 @json_body(blueprint, RotationSchema(), {"overlap_hours": 24})
 def rotate(body: dict[str, Any], webhook_id: str) -> Response:
     """Replace the secret of a webhook
@@ -190,7 +179,7 @@ def send_test_event(webhook_id: str) -> Response:
 @blueprint.get("/<webhook_id>/deliveries/", endpoint="list_webhook_deliveries")
 @query_arguments(blueprint, DeliveryListArgumentsSchema())
 @blueprint.response(200, WebhookDeliveryAnswerSchema(many=True), example=[_DELIVERY], headers=refer("Link"))
-@answers_errors(blueprint, errors.RequestFailedValidationError, errors.WebhookNotFoundError)
+@answers_errors(blueprint, errors.WebhookNotFoundError)
 def list_all_deliveries(arguments: dict[str, Any], webhook_id: str) -> Response:
     """List the deliveries of a webhook, newest first
 
@@ -224,8 +213,6 @@ def get_one_delivery(webhook_id: str, delivery_number: str) -> Response:
 @blueprint.response(202, RedeliveredAnswerSchema, example={"events": 12})
 @answers_errors(
     blueprint,
-    errors.RequestFailedValidationError,
-    errors.ParseError,
     errors.WebhookNotFoundError,
     errors.WebhookDeliveryNotFoundError,
     errors.TooManyRedeliveriesError,

@@ -14,7 +14,7 @@ from migration_service.blueprints.description.document import complete_descripti
 from migration_service.blueprints.description.error_catalogue import field_errors, meaning_of, rule_errors
 from migration_service.blueprints.description.event_catalogue import add_event_schemas
 from migration_service.blueprints.description.examples import NUMBER
-from migration_service.blueprints.requests.describing import View, only_describe
+from migration_service.blueprints.requests.describing import View, described_body, only_describe
 from migration_service.blueprints.requests.errors import error_body, status_of
 from migration_service.schemas.requests import ErrorBodySchema
 
@@ -24,7 +24,6 @@ _EVERYWHERE: tuple[type[errors.ServiceError], ...] = (
     errors.UnauthenticatedError,
     errors.PermissionDeniedError,
     errors.ShareUsedError,
-    errors.RequestFailedValidationError,  # for an unknown query parameter
     errors.ServiceUnavailableError,
 )
 
@@ -32,12 +31,12 @@ _EVERYWHERE: tuple[type[errors.ServiceError], ...] = (
 def answers_errors(
     blueprint: Blueprint,
     *classes: type[errors.ServiceError],
-    everywhere: bool = True,
     body: type[Fields] = ErrorBodySchema,
     as_answered: Callable[[errors.InvalidError], errors.InvalidError] = lambda error: error,
 ) -> Callable[[View], View]:
     """Describe the errors of an operation: for each status its codes, each with an example.
 
+    `classes` are those beside what can be wrong with every request, its parameters and its JSON body.
     `body` is the schema of the operation's 400. `as_answered` converts a listed error to the error that the
     operation returns.
     """
@@ -47,7 +46,10 @@ def answers_errors(
         return as_answered(error) if isinstance(error, errors.InvalidError) else error
 
     def decorate(view: View) -> View:
-        listed = sorted(dict.fromkeys((*classes, *(_EVERYWHERE if everywhere else ()))), key=status_of)
+        found: list[type[errors.ServiceError]] = [errors.RequestFailedValidationError, *classes]
+        if "application/json" in described_body(view).get("content", {}):  # a decorator below says so
+            found.append(errors.ParseError)
+        listed = sorted(dict.fromkeys((*found, *_EVERYWHERE)), key=status_of)
         for status, group in groupby(listed, key=status_of):
             members = list(group)
             lines = [f"* `{error.code}`: {meaning_of(error)}{_codes_within(error)}" for error in members]

@@ -16,7 +16,7 @@ from werkzeug.exceptions import LengthRequired, RequestEntityTooLarge, Unsupport
 from migration_payloads.schemas.base import MAX_SUGGESTIONS, limit_errors, load, suggest
 from migration_payloads.schemas.coded import Coded
 from migration_payloads.schemas.json import parse_json
-from migration_service.blueprints.requests.describing import View, only_describe
+from migration_service.blueprints.requests.describing import View, described_body, only_describe
 from migration_service.blueprints.requests.names import find_unknown_names
 from migration_service.db.pieces import DECODED
 from migration_service.errors import ErrorItem, ParseError, RequestFailedValidationError
@@ -248,7 +248,7 @@ def close_operations(app: Flask) -> None:
     endpoints = {rule.endpoint for rule in app.url_map.iter_rules() if rule.rule.startswith(INTERFACE)}
     for endpoint in endpoints:
         view = app.view_functions[endpoint]
-        app.view_functions[endpoint] = _closed(view, to_body=not _described_body(view))
+        app.view_functions[endpoint] = _closed(view, to_body=not described_body(view))
 
 
 def _closed(view: View, *, to_body: bool) -> View:
@@ -311,12 +311,6 @@ def _say_what_is_meant(name: str, known: Mapping[str, Any], hints: Mapping[str, 
 
 def _body_members() -> list[str]:
     """Return the names of the members in the operation's described JSON body."""
-    body = _described_body(current_app.view_functions[request.endpoint or ""])
+    body = described_body(current_app.view_functions[request.endpoint or ""])
     schema = body.get("content", {}).get("application/json", {}).get("schema")
     return [*getattr(schema, "_declared_fields", ())]
-
-
-def _described_body(view: View) -> dict[str, Any]:
-    """Return the request body in the operation's description, or {} if it takes none."""
-    body: dict[str, Any] = getattr(view, "_apidoc", {}).get("manual_doc", {}).get("requestBody", {})
-    return body

@@ -19,3 +19,9 @@ def only_describe(decorator: Callable[[View], View]) -> Callable[[View], View]:
         return view
 
     return decorate
+
+
+def described_body(view: View) -> dict[str, Any]:
+    """Return the request body in the operation's description, or {} if it takes none."""
+    body: dict[str, Any] = getattr(view, "_apidoc", {}).get("manual_doc", {}).get("requestBody", {})
+    return body
