@@ -1,6 +1,8 @@
 """The tables. `operation` is set up by operators, `imports` and `batch` are the work, others the accounts.
 
-Every model is imported here, so that `Base.metadata` is complete once the package is imported.
+Every model is imported here, so that `Base.metadata` is complete once the package is imported. The models
+have the columns and the keys. The checks, the indexes and how rows are stored, which only PostgreSQL needs to
+know, are in `alembic/versions/0001_schema.sql`.
 """
 
 from migration_service.models.access import (

@@ -3,7 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKey, Identity, LargeBinary, func
+from sqlalchemy import ForeignKey, Identity, LargeBinary, func
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.db.base import Base
@@ -16,10 +16,10 @@ class TokenSession(Base):
     __tablename__ = "token_session"
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
-    api_key_id: Mapped[int] = mapped_column(ForeignKey(ApiKey.id), index=True)
+    api_key_id: Mapped[int] = mapped_column(ForeignKey(ApiKey.id))
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     #: When its last refresh token expires.
-    expires_at: Mapped[datetime] = mapped_column(index=True)
+    expires_at: Mapped[datetime]
     #: When and why it was ended before that.
     ended_at: Mapped[datetime | None]
     end_reason: Mapped[str | None]
@@ -34,9 +34,7 @@ class RefreshToken(Base):
     __tablename__ = "refresh_token"
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
-    token_session_id: Mapped[UUID] = mapped_column(
-        ForeignKey(TokenSession.id, ondelete="CASCADE"), index=True
-    )
+    token_session_id: Mapped[UUID] = mapped_column(ForeignKey(TokenSession.id, ondelete="CASCADE"))
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     #: When the token was exchanged, and for which one. None if it has not been exchanged.
     used_at: Mapped[datetime | None]
@@ -47,7 +45,6 @@ class Operator(Base):
     """A person who operates the service."""
 
     __tablename__ = "operator"
-    __table_args__ = (CheckConstraint("role IN ('read', 'operate', 'administer')", name="role"),)
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
     name: Mapped[str] = mapped_column(unique=True)
@@ -74,10 +71,10 @@ class OperatorSession(Base):
     __tablename__ = "operator_session"
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
-    operator_id: Mapped[int] = mapped_column(ForeignKey(Operator.id, ondelete="CASCADE"), index=True)
+    operator_id: Mapped[int] = mapped_column(ForeignKey(Operator.id, ondelete="CASCADE"))
     #: SHA-256 of the token in the browser's cookie. The token has 256 random bits.
     token_sha256: Mapped[bytes] = mapped_column(LargeBinary, unique=True)
-    created_at: Mapped[datetime] = mapped_column(server_default=func.now(), index=True)
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     #: When the operator was last active. Automatic requests of a page do not count.
     last_seen_at: Mapped[datetime] = mapped_column(server_default=func.now())
     #: When and why it was ended.
@@ -95,9 +92,7 @@ class OperatorForm(Base):
     __tablename__ = "operator_form"
 
     token: Mapped[UUID] = mapped_column(primary_key=True)
-    operator_session_id: Mapped[UUID] = mapped_column(
-        ForeignKey(OperatorSession.id, ondelete="CASCADE"), index=True
-    )
+    operator_session_id: Mapped[UUID] = mapped_column(ForeignKey(OperatorSession.id, ondelete="CASCADE"))
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     message: Mapped[str]
     location: Mapped[str]

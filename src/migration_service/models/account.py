@@ -2,7 +2,7 @@
 
 from datetime import date, datetime
 
-from sqlalchemy import ForeignKey, Identity, Index, UniqueConstraint, func, text
+from sqlalchemy import ForeignKey, Identity, UniqueConstraint, func
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.db.base import Base
@@ -17,12 +17,6 @@ class Account(Base):
     __tablename__ = "account"
     __table_args__ = (
         UniqueConstraint("import_supplier_id", "external_account_number", name="uq_account_pair"),
-        Index(
-            "ix_account_live",
-            "import_supplier_id",
-            "external_account_number",
-            postgresql_where=text("live_at IS NOT NULL"),
-        ),
     )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)

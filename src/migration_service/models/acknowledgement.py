@@ -3,12 +3,11 @@
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKey, Identity, Index, func
+from sqlalchemy import ForeignKey, Identity, func
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.base import Base, literals
+from migration_service.db.base import Base
 from migration_service.models.operation import ImportSupplier
-from migration_service.states import ReadinessCheck
 
 
 class Acknowledgement(Base):
@@ -18,19 +17,6 @@ class Acknowledgement(Base):
     """
 
     __tablename__ = "acknowledgement"
-    __table_args__ = (
-        CheckConstraint(
-            "external_account_number IS NOT NULL OR (batch_id IS NOT NULL AND line_number IS NOT NULL)",
-            name="account_or_line",
-        ),
-        Index(
-            "ix_acknowledgement_item",
-            "import_supplier_id",
-            "external_account_number",
-            "batch_id",
-            "line_number",
-        ),
-    )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
     import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id))
@@ -49,10 +35,9 @@ class AcceptedWarning(Base):
     """A warning before a wave or go-live that a person accepted, for as long as it says the same."""
 
     __tablename__ = "accepted_warning"
-    __table_args__ = (CheckConstraint(f"readiness_check IN ({literals(ReadinessCheck)})", name="check"),)
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
-    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id), index=True)
+    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id))
     readiness_check: Mapped[str]
     #: The sentence that it said.
     found: Mapped[str]

@@ -7,26 +7,20 @@ tables (see the revision that creates the tables).
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, FetchedValue, Identity, Index, LargeBinary, func, text
+from sqlalchemy import FetchedValue, Identity, LargeBinary, func
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.base import Base, literals
-from migration_service.states import AuditOutcome
+from migration_service.db.base import Base
 
 
 class AuditEntry(Base):
     """One act with its actor, subject, origin and outcome, without personal data."""
 
     __tablename__ = "audit_entry"
-    __table_args__ = (
-        CheckConstraint(f"outcome IN ({literals(AuditOutcome)})", name="outcome"),
-        # Refusals have one entry per address and minute.
-        Index("uq_audit_entry_once", "once", unique=True, postgresql_where=text("once IS NOT NULL")),
-    )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
     #: Set by the database, overriding any inserted value.
-    at: Mapped[datetime] = mapped_column(server_default=func.clock_timestamp(), index=True)
+    at: Mapped[datetime] = mapped_column(server_default=func.clock_timestamp())
     #: The kind of actor, and its identity: the prefix of a key, or the name of an operator or system user.
     actor_kind: Mapped[str]
     actor: Mapped[str | None]

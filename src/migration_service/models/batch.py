@@ -6,9 +6,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     ARRAY,
-    CheckConstraint,
     ForeignKey,
-    Index,
     LargeBinary,
     UniqueConstraint,
     Uuid,
@@ -18,13 +16,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_payloads.profile import Profile
-from migration_service.db.base import Base, literals
+from migration_service.db.base import Base
 from migration_service.models.operation import ApiKey, ImportSupplier, OperationsTeam, Organisation
-from migration_service.states import BatchKind, BatchMode, BatchSource, BatchState, ChunkState, LineStatus
-
-#: Modes that create no accounts need no operations team.
-_NO_TEAM = [mode for mode in BatchMode if not mode.creates]
+from migration_service.states import BatchKind, BatchState, ChunkState, LineStatus
 
 
 class Batch(Base):
@@ -33,23 +27,11 @@ class Batch(Base):
     __tablename__ = "batch"
     __table_args__ = (
         UniqueConstraint("organisation_id", "idempotency_key", name="uq_batch_idempotency_key"),
-        CheckConstraint(f"kind IN ({literals(BatchKind)})", name="kind"),
-        CheckConstraint(f"mode IN ({literals(BatchMode)})", name="mode"),
-        CheckConstraint(f"source IN ({literals(BatchSource)})", name="source"),
-        CheckConstraint(f"state IN ({literals(BatchState)})", name="state"),
-        CheckConstraint(
-            f"operations_team_id IS NOT NULL OR mode IN ({literals(_NO_TEAM)}) "
-            f"OR kind <> '{BatchKind.ACCOUNTS}'",
-            name="team_to_create",
-        ),
-        CheckConstraint(f"profile IN ({literals(Profile)})", name="profile"),
-        # Used for dispatching, which reads the few open batches.
-        Index("ix_batch_open", "created_at", postgresql_where=text("finished_at IS NULL")),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
     organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id))
-    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id), index=True)
+    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id))
     #: The kind of data in its lines.
     kind: Mapped[str] = mapped_column(server_default=BatchKind.ACCOUNTS)
     mode: Mapped[str]
@@ -122,29 +104,6 @@ class BatchLine(Base):
     """
 
     __tablename__ = "batch_line"
-    __table_args__ = (
-        CheckConstraint(f"status IN ({literals(LineStatus)})", name="status"),
-        # Used to find the lines of a chunk of added data.
-        Index(
-            "ix_batch_line_chunk",
-            "batch_id",
-            "chunk_line",
-            "line_number",
-            postgresql_where=text("chunk_line IS NOT NULL"),
-        ),
-        # Used to find the lines of an account, for added data that waits for it and for erasure, and lines
-        # without a number.
-        Index("ix_batch_line_number", "batch_id", "external_account_number"),
-        Index(
-            "ix_batch_line_meant_number",
-            "batch_id",
-            "meant_number",
-            postgresql_where=text("meant_number IS NOT NULL"),
-        ),
-        # The text is stored outside the row, and half of each page is left free for the outcome. Writing the
-        # outcome then changes neither the text nor the index.
-        {"postgresql_with": {"toast_tuple_target": "128", "fillfactor": "50"}},
-    )
 
     batch_id: Mapped[UUID] = mapped_column(primary_key=True)
     #: The number of the line in the file, from 1 and including blank lines: `sed -n 17p` shows line 17.
@@ -179,20 +138,6 @@ class BatchChunk(Base):
     """
 
     __tablename__ = "batch_chunk"
-    __table_args__ = (
-        CheckConstraint(f"state IN ({literals(ChunkState)})", name="state"),
-        # Used to find chunks to dispatch, lost chunks, and complete batches.
-        Index(
-            "ix_batch_chunk_open",
-            "batch_id",
-            "first_line",
-            postgresql_where=text(f"state <> '{ChunkState.DONE}'"),
-        ),
-        # Used by error thresholds, which count the most recently processed chunks.
-        Index("ix_batch_chunk_worked", "batch_id", "worked_at"),
-        # Chunks with slots, which are as few as the workers.
-        Index("ix_batch_chunk_working", "batch_id", postgresql_where=text("attempts IS NOT NULL")),
-    )
 
     batch_id: Mapped[UUID] = mapped_column(ForeignKey(Batch.id, ondelete="CASCADE"), primary_key=True)
     first_line: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ForeignKey, Index, LargeBinary, func, text
+from sqlalchemy import ForeignKey, LargeBinary, func
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -17,21 +17,10 @@ class Certificate(Base):
     """A certificate of a supplier's book, or of the accounts of one batch, which workers make in pieces."""
 
     __tablename__ = "certificate"
-    __table_args__ = (
-        # One at a time: whoever wants the same joins it.
-        Index(
-            "uq_certificate_running",
-            "import_supplier_id",
-            "batch_id",
-            unique=True,
-            postgresql_nulls_not_distinct=True,
-            postgresql_where=text("finished_at IS NULL"),
-        ),
-    )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
     organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id))
-    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id), index=True)
+    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id))
     batch_id: Mapped[UUID | None] = mapped_column(ForeignKey(Batch.id))
     requested_by: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
@@ -54,15 +43,6 @@ class CertificateLeaf(Base):
     """
 
     __tablename__ = "certificate_leaf"
-    __table_args__ = (
-        Index("ix_certificate_leaf_account", "certificate_id", "external_account_number"),
-        Index(
-            "ix_certificate_leaf_subtree",
-            "certificate_id",
-            "number",
-            postgresql_where=text("subtree IS NOT NULL"),
-        ),
-    )
 
     certificate_id: Mapped[UUID] = mapped_column(primary_key=True)
     #: Its place in the certificate, from 1.

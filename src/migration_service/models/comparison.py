@@ -5,32 +5,19 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKey, Identity, Index, LargeBinary, func, text
+from sqlalchemy import ForeignKey, Identity, LargeBinary, func, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.base import Base, literals
+from migration_service.db.base import Base
 from migration_service.models.batch import Batch
 from migration_service.models.operation import ImportSupplier, Organisation
-from migration_service.states import Figure, FigureBucket
 
 
 class Comparison(Base):
     """A comparison of a supplier's book, or of one batch. The newest one that has ended is kept."""
 
     __tablename__ = "comparison"
-    __table_args__ = (
-        # One at a time: whoever wants the same joins it.
-        Index(
-            "uq_comparison_running",
-            "import_supplier_id",
-            "batch_id",
-            unique=True,
-            postgresql_nulls_not_distinct=True,
-            postgresql_where=text("finished_at IS NULL"),
-        ),
-        Index("ix_comparison_scope", "import_supplier_id", "batch_id"),
-    )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
     organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id))
@@ -58,7 +45,6 @@ class ComparedAccount(Base):
     """An account that differed, with what differed. It is removed with its comparison."""
 
     __tablename__ = "compared_account"
-    __table_args__ = (Index("ix_compared_account_number", "comparison_id", "external_account_number"),)
 
     comparison_id: Mapped[UUID] = mapped_column(
         ForeignKey(Comparison.id, ondelete="CASCADE"), primary_key=True
@@ -76,7 +62,7 @@ class ReceiptException(Base):
     __tablename__ = "receipt_exception"
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
-    comparison_id: Mapped[UUID] = mapped_column(ForeignKey(Comparison.id, ondelete="CASCADE"), index=True)
+    comparison_id: Mapped[UUID] = mapped_column(ForeignKey(Comparison.id, ondelete="CASCADE"))
     #: A value of Problem, and how many accounts, lines, measures or files it concerned.
     problem: Mapped[str]
     number: Mapped[int]
@@ -132,7 +118,6 @@ class OldFigure(Base):
     """
 
     __tablename__ = "old_figure"
-    __table_args__ = (Index("ix_old_figure_account", "import_supplier_id", "external_account_number"),)
 
     import_supplier_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     line_number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -145,12 +130,6 @@ class FigureDifference(Base):
     """A figure of the old system that an account does not have. It is removed with its comparison."""
 
     __tablename__ = "figure_difference"
-    __table_args__ = (
-        CheckConstraint(f"figure IN ({literals(Figure)})", name="figure"),
-        CheckConstraint(f"bucket IN ({literals(FigureBucket)})", name="bucket"),
-        Index("ix_figure_difference_bucket", "comparison_id", "bucket", "number"),
-        Index("ix_figure_difference_account", "comparison_id", "external_account_number"),
-    )
 
     comparison_id: Mapped[UUID] = mapped_column(
         ForeignKey(Comparison.id, ondelete="CASCADE"), primary_key=True

@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
-from sqlalchemy import CheckConstraint, ForeignKey, Identity, Index, UniqueConstraint, func, text
+from sqlalchemy import ForeignKey, Identity, UniqueConstraint, func
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.base import Base, literals
+from migration_service.db.base import Base
 from migration_service.models.account import Customer
 from migration_service.states import EmailState
 
@@ -29,33 +29,10 @@ class OutgoingEmail:
     sent_at: Mapped[datetime | None]
 
 
-def _rules() -> tuple[CheckConstraint, ...]:
-    return (
-        CheckConstraint(f"state IN ({literals(EmailState)})", name="state"),
-        CheckConstraint(f"(state = '{EmailState.SENT}') = (sent_at IS NOT NULL)", name="sent_at"),
-    )
-
-
-def _indexes(table: str, *due: str) -> tuple[Index, Index]:
-    return (
-        Index(f"ix_{table}_due", *due, postgresql_where=text(f"state = '{EmailState.PENDING}'")),
-        Index(f"ix_{table}_leased", "leased_until", postgresql_where=text("leased_until IS NOT NULL")),
-    )
-
-
 class CustomerEmail(OutgoingEmail, Base):
     """The welcome message to a customer of a created account, recorded together with the account."""
 
     __tablename__ = "customer_email"
-    __table_args__ = (
-        *_rules(),
-        *_indexes("customer_email", "organisation_id", "next_try_at"),
-        Index(
-            "ix_customer_email_held",
-            "import_supplier_id",
-            postgresql_where=text(f"state = '{EmailState.HELD}'"),
-        ),
-    )
 
     #: The organisation that takes its turn with it.
     organisation_id: Mapped[int]
@@ -69,11 +46,7 @@ class AlertEmail(OutgoingEmail, Base):
     """A message to a person who runs a migration, about an event that needs them."""
 
     __tablename__ = "alert_email"
-    __table_args__ = (
-        UniqueConstraint("event", "recipient"),
-        *_rules(),
-        *_indexes("alert_email", "next_try_at"),
-    )
+    __table_args__ = (UniqueConstraint("event", "recipient"),)
 
     #: The key of the event, with its subject and time, so that each recipient is told once.
     event: Mapped[str]

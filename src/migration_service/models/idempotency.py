@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Index, LargeBinary, func, text
+from sqlalchemy import LargeBinary, func
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.db.base import Base
@@ -14,16 +14,6 @@ class IdempotencyKey(Base):
     """A key that was used at an endpoint, and the answer to its request."""
 
     __tablename__ = "idempotency_key"
-    __table_args__ = (
-        Index("ix_idempotency_key_created_at", "created_at"),
-        # Used by erasure and undo, which remove the answers about an account.
-        Index(
-            "ix_idempotency_key_account",
-            "import_supplier",
-            "external_account_number",
-            postgresql_where=text("external_account_number IS NOT NULL"),
-        ),
-    )
 
     #: 0 for a form of the console.
     organisation_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)

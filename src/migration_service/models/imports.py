@@ -4,12 +4,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKey, Identity, Index, LargeBinary, UniqueConstraint, func, text
+from sqlalchemy import ForeignKey, Identity, LargeBinary, UniqueConstraint, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.base import Base, literals
+from migration_service.db.base import Base
 from migration_service.models.operation import ApiKey, ImportSupplier, OperationsTeam
-from migration_service.states import ImportState, Outcome
+from migration_service.states import ImportState
 
 
 class AccountImportProcess(Base):
@@ -20,30 +20,6 @@ class AccountImportProcess(Base):
         UniqueConstraint(
             "import_supplier_id", "external_account_number", name="uq_account_import_process_pair"
         ),
-        CheckConstraint(f"state IN ({literals(ImportState)})", name="state"),
-        CheckConstraint(
-            f"(state = '{ImportState.IN_PROGRESS}') = (attempt_id IS NOT NULL)", name="attempt_in_progress"
-        ),
-        # Used by the sweep and the slots, which read the processes in progress. They are never more than the
-        # slots.
-        Index(
-            "ix_account_import_process_in_progress",
-            "dispatched_at",
-            postgresql_where=text(f"state = '{ImportState.IN_PROGRESS}'"),
-        ),
-        # Used by the lists of what is pending, open or failed: few accounts of a large book.
-        Index(
-            "ix_account_import_process_open",
-            *("import_supplier_id", "external_account_number"),
-            postgresql_where=text(f"state <> '{ImportState.IMPORTED}' OR refused_at IS NOT NULL"),
-        ),
-        Index(
-            "ix_account_import_process_failed",
-            *("import_supplier_id", "external_account_number"),
-            postgresql_where=text(f"state = '{ImportState.PENDING}' AND has_failed"),
-        ),
-        # The payload is stored outside the row whatever its size, so that lists and state changes are fast.
-        {"postgresql_with": {"toast_tuple_target": "128"}},
     )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
@@ -116,13 +92,9 @@ class Attempt(Base):
     """One run of account creation, with its origin and its outcome."""
 
     __tablename__ = "attempt"
-    __table_args__ = (
-        CheckConstraint("(outcome IS NULL) = (finished_at IS NULL)", name="finished_with_outcome"),
-        CheckConstraint(f"outcome IN ({literals(Outcome)})", name="outcome"),
-    )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
-    account_import_process_id: Mapped[int] = mapped_column(ForeignKey(AccountImportProcess.id), index=True)
+    account_import_process_id: Mapped[int] = mapped_column(ForeignKey(AccountImportProcess.id))
     operations_team_id: Mapped[int] = mapped_column(ForeignKey(OperationsTeam.id))
     api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id))
     dry_run: Mapped[bool]

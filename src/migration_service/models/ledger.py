@@ -3,10 +3,9 @@
 from datetime import date, datetime
 from decimal import Decimal
 
-from sqlalchemy import CheckConstraint, ForeignKey, UniqueConstraint, func
+from sqlalchemy import ForeignKey, UniqueConstraint, func
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.base import literals
 from migration_service.models.account import Account
 from migration_service.models.part import Part, Source, parent_key, value_at
 from migration_service.models.trace import Traced
@@ -35,10 +34,7 @@ class Transaction(Traced, Part):
     """A financial transaction (section 2.5)."""
 
     __tablename__ = "transaction"
-    __table_args__ = (
-        UniqueConstraint("account_pk", "transaction_id"),
-        CheckConstraint(f"period IN ({literals(TransactionPeriod)})", name="period"),
-    )
+    __table_args__ = (UniqueConstraint("account_pk", "transaction_id"),)
     sources = (
         Source(
             Ledger, "transactions_in_open_settlement_period", constants=(("period", TransactionPeriod.OPEN),)

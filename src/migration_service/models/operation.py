@@ -5,21 +5,18 @@ from datetime import datetime
 from sqlalchemy import (
     ARRAY,
     BigInteger,
-    CheckConstraint,
     ForeignKey,
     Identity,
-    Index,
     LargeBinary,
     SmallInteger,
     UniqueConstraint,
     false,
     func,
-    text,
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_payloads.profile import Profile
-from migration_service.db.base import Base, literals
+from migration_service.db.base import Base
 from migration_service.states import EmailMoment, SupplierStatus
 
 
@@ -39,7 +36,7 @@ class ApiKey(Base):
     __tablename__ = "api_key"
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
-    organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id), index=True)
+    organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id))
     prefix: Mapped[str] = mapped_column(unique=True)
     #: SHA-256 of the key. The key has 256 random bits, so a slow hash would add nothing.
     key_sha256: Mapped[bytes] = mapped_column(LargeBinary)
@@ -64,17 +61,9 @@ class ImportSupplier(Base):
     """A group of migrated accounts, with the settings of their migration (section 2.2)."""
 
     __tablename__ = "import_supplier"
-    __table_args__ = (
-        CheckConstraint(f"status IN ({literals(SupplierStatus)})", name="status"),
-        CheckConstraint(f"profile IN ({literals(Profile)})", name="profile"),
-        CheckConstraint(f"emails_at IN ({literals(EmailMoment)})", name="emails_at"),
-        CheckConstraint(
-            f"(emails_at = '{EmailMoment.AT_MOMENT}') = (emails_from IS NOT NULL)", name="emails_from"
-        ),
-    )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
-    organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id), index=True)
+    organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id))
     code: Mapped[str] = mapped_column(unique=True)
     status: Mapped[str] = mapped_column(server_default=SupplierStatus.ONGOING)
     #: The root of document paths: `<storage bucket>/<configured root>`, without a slash at the end.
@@ -97,12 +86,7 @@ class OperationsTeam(Base):
     """A team to which created accounts are linked. It must exist before a request names it."""
 
     __tablename__ = "operations_team"
-    __table_args__ = (
-        UniqueConstraint("organisation_id", "name"),
-        Index(
-            "uq_operations_team_shared", "name", unique=True, postgresql_where=text("organisation_id IS NULL")
-        ),
-    )
+    __table_args__ = (UniqueConstraint("organisation_id", "name"),)
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
     #: The organisation that may name it, or None if every organisation may.
@@ -115,7 +99,6 @@ class Backup(Base):
     """When the last backup was taken, in one row, as whoever takes backups says."""
 
     __tablename__ = "backup"
-    __table_args__ = (CheckConstraint("id = 1", name="one_row"),)
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     taken_at: Mapped[datetime]
@@ -125,10 +108,6 @@ class ServiceLimit(Base):
     """The concurrency limit (section 8), in one row. Operators can change it while the service is running."""
 
     __tablename__ = "service_limit"
-    __table_args__ = (
-        CheckConstraint("id = 1", name="one_row"),
-        CheckConstraint("concurrency_limit > 0", name="positive"),
-    )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     #: The largest number of accounts processed simultaneously, or None for no limit.

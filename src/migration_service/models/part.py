@@ -47,7 +47,7 @@ class Part(Base):
 
 def parent_key(parent: type[Base]) -> MappedColumn[int]:
     """Return the foreign key of a part to its parent's row."""
-    return mapped_column(ForeignKey(f"{parent.__tablename__}.id"), index=True, info={"parent": True})
+    return mapped_column(ForeignKey(f"{parent.__tablename__}.id"), info={"parent": True})
 
 
 def value_at(*path: str) -> MappedColumn[Any]:

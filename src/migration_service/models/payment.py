@@ -4,7 +4,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, Identity, Index, UniqueConstraint, func, text
+from sqlalchemy import ForeignKey, Identity, UniqueConstraint, func
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.db.base import Base
@@ -17,14 +17,7 @@ class PaymentVendor(Base):
     """An upstream payment vendor set up by an operator (section 4.11)."""
 
     __tablename__ = "payment_vendor"
-    __table_args__ = (
-        CheckConstraint("kind IN ('http', 'stripe')", name="kind"),
-        CheckConstraint("calls_per_second > 0", name="calls_per_second"),
-        UniqueConstraint("organisation_id", "name"),
-        Index(
-            "uq_payment_vendor_shared", "name", unique=True, postgresql_where=text("organisation_id IS NULL")
-        ),
-    )
+    __table_args__ = (UniqueConstraint("organisation_id", "name"),)
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
     #: The organisation that may name it, or None if every organisation may.
@@ -50,9 +43,6 @@ class PaymentInstruction(Traced, Base):
         UniqueConstraint(
             "account_pk", "payment_vendor_pk", "reference", "type", name="uq_payment_instruction_same"
         ),
-        # Used to check whether an account of another organisation has an instruction for the same vendor
-        # customer.
-        Index("ix_payment_instruction_customer", "payment_vendor_pk", "customer_reference"),
     )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)

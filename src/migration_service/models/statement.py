@@ -4,10 +4,9 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import CheckConstraint, UniqueConstraint, func
+from sqlalchemy import UniqueConstraint, func
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.base import literals
 from migration_service.models.account import Account
 from migration_service.models.part import Part, Source, document_location, parent_key
 from migration_service.models.trace import Traced
@@ -18,10 +17,7 @@ class Statement(Traced, Part):
     """A bill from the supplier to the customer, and the location of its PDF."""
 
     __tablename__ = "statement"
-    __table_args__ = (
-        UniqueConstraint("account_pk", "statement_id"),
-        CheckConstraint(f"origin IN ({literals(StatementOrigin)})", name="origin"),
-    )
+    __table_args__ = (UniqueConstraint("account_pk", "statement_id"),)
     sources = (Source(Account, "statements", constants=(("origin", StatementOrigin.PAYLOAD),)),)
 
     account_pk: Mapped[int] = parent_key(Account)

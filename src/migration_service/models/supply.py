@@ -32,7 +32,7 @@ class MeterPoint(Part):
     sources = (Source(SupplyAddress, "meter_points"),)
 
     supply_address_pk: Mapped[int] = parent_key(SupplyAddress)
-    ean: Mapped[str] = mapped_column(index=True)
+    ean: Mapped[str]
     supply_type: Mapped[str]
     last_billed_to_date: Mapped[date | None]
     supply_start_date: Mapped[date | None]

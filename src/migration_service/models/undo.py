@@ -4,11 +4,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, CheckConstraint, ForeignKey, Index, SmallInteger, Text, func, text
+from sqlalchemy import ARRAY, ForeignKey, SmallInteger, Text, func
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.base import Base, literals
+from migration_service.db.base import Base
 from migration_service.models.batch import Batch
 from migration_service.models.operation import ApiKey, ImportSupplier, Organisation
 from migration_service.states import GoLiveState, UndoOutcome, UndoState
@@ -18,17 +18,12 @@ class Undo(Base):
     """One run that reverts accounts of one supplier: those of a batch, or named ones."""
 
     __tablename__ = "undo"
-    __table_args__ = (
-        CheckConstraint(f"state IN ({literals(UndoState)})", name="state"),
-        # Used by the sweep, which reads the few unfinished ones.
-        Index("ix_undo_open", "created_at", postgresql_where=text("finished_at IS NULL")),
-    )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
     organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id))
-    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id), index=True)
+    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id))
     #: The batch whose accounts are reverted, or None if they were named.
-    batch_id: Mapped[UUID | None] = mapped_column(ForeignKey(Batch.id), index=True)
+    batch_id: Mapped[UUID | None] = mapped_column(ForeignKey(Batch.id))
     #: The reason, without personal data.
     reason: Mapped[str]
     #: The overridden blockers: values of UndoBlocker.
@@ -54,15 +49,6 @@ class UndoLine(Base):
     """
 
     __tablename__ = "undo_line"
-    __table_args__ = (
-        CheckConstraint(f"outcome IN ({literals(UndoOutcome)})", name="outcome"),
-        Index(
-            "ix_undo_line_pending",
-            "undo_id",
-            "position",
-            postgresql_where=text(f"outcome = '{UndoOutcome.PENDING}'"),
-        ),
-    )
 
     undo_id: Mapped[UUID] = mapped_column(primary_key=True)
     #: The position, from 1, in the order of the lines of the batch or of the given numbers.
@@ -83,16 +69,12 @@ class GoLive(Base):
     """A decision that accounts of one supplier go live: all, those of a batch, or named ones."""
 
     __tablename__ = "go_live"
-    __table_args__ = (
-        CheckConstraint(f"state IN ({literals(GoLiveState)})", name="state"),
-        Index("ix_go_live_open", "live_at", postgresql_where=text("finished_at IS NULL")),
-    )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
     organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id))
-    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id), index=True)
+    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id))
     #: The batch whose accounts go live, or None if they were named, or if all do.
-    batch_id: Mapped[UUID | None] = mapped_column(ForeignKey(Batch.id), index=True)
+    batch_id: Mapped[UUID | None] = mapped_column(ForeignKey(Batch.id))
     external_account_numbers: Mapped[list[str] | None] = mapped_column(ARRAY(Text))
     #: The moment that was decided. Workers mark the accounts once it has come.
     live_at: Mapped[datetime]

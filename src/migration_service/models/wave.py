@@ -4,11 +4,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, func, text
+from sqlalchemy import ForeignKey, UniqueConstraint, func
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.base import Base, literals
+from migration_service.db.base import Base
 from migration_service.models.batch import Batch
 from migration_service.models.operation import ImportSupplier, OperationsTeam, Organisation
 from migration_service.states import WaveState
@@ -18,17 +18,9 @@ class WavePlan(Base):
     """The waves of a supplier, in order. A supplier has at most one unfinished plan."""
 
     __tablename__ = "wave_plan"
-    __table_args__ = (
-        Index(
-            "uq_wave_plan_open",
-            "import_supplier_id",
-            unique=True,
-            postgresql_where=text("finished_at IS NULL"),
-        ),
-    )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
-    organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id), index=True)
+    organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id))
     import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id))
     name: Mapped[str | None]
     operations_team_id: Mapped[int] = mapped_column(ForeignKey(OperationsTeam.id))
@@ -49,10 +41,7 @@ class Wave(Base):
     """A batch of pending accounts with a window, and a decision after it."""
 
     __tablename__ = "wave"
-    __table_args__ = (
-        UniqueConstraint("batch_id"),
-        CheckConstraint(f"state IN ({literals(WaveState)})", name="state"),
-    )
+    __table_args__ = (UniqueConstraint("batch_id"),)
 
     plan_id: Mapped[UUID] = mapped_column(ForeignKey(WavePlan.id), primary_key=True)
     #: Its position in the plan, from 1.

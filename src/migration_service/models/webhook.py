@@ -6,22 +6,19 @@ from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
-    CheckConstraint,
     ForeignKey,
     Identity,
-    Index,
     Integer,
     SmallInteger,
     false,
     func,
-    text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
-from migration_service.db.base import Base, literals
+from migration_service.db.base import Base
 from migration_service.models.operation import ApiKey, Organisation
-from migration_service.states import DeliveryState, EndpointOff
+from migration_service.states import DeliveryState
 
 
 class WebhookEndpoint(Base):
@@ -32,13 +29,9 @@ class WebhookEndpoint(Base):
     """
 
     __tablename__ = "webhook_endpoint"
-    __table_args__ = (
-        CheckConstraint(f"disabled_reason IN ({literals(EndpointOff)})", name="disabled_reason"),
-        CheckConstraint("(disabled_at IS NULL) = (disabled_reason IS NULL)", name="disabled"),
-    )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
-    organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id), index=True)
+    organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id))
     url: Mapped[str]
     description: Mapped[str] = mapped_column(server_default="")
     #: The types of events that are sent, or None for all, including future ones.
@@ -48,7 +41,7 @@ class WebhookEndpoint(Base):
     #: The address of the person who is told if it is switched off. Only operators set it.
     email: Mapped[str | None]
     #: The key that created it, or None if an operator did.
-    api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id), index=True)
+    api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id))
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     #: When and why it was switched off, or None while it is on.
     disabled_at: Mapped[datetime | None]
@@ -81,7 +74,7 @@ class WebhookSecret(Base):
     __tablename__ = "webhook_secret"
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
-    endpoint_id: Mapped[UUID] = mapped_column(ForeignKey(WebhookEndpoint.id), index=True)
+    endpoint_id: Mapped[UUID] = mapped_column(ForeignKey(WebhookEndpoint.id))
     #: The secret, encrypted if the settings have a key.
     sealed: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
@@ -97,26 +90,6 @@ class WebhookDelivery(Base):
     """
 
     __tablename__ = "webhook_delivery"
-    __table_args__ = (
-        CheckConstraint(f"state IN ({literals(DeliveryState)})", name="state"),
-        CheckConstraint(f"(state = '{DeliveryState.PENDING}') = (settled_at IS NULL)", name="settled_at"),
-        Index("ix_webhook_delivery_endpoint_id_id", "endpoint_id", "id"),
-        Index(
-            "ix_webhook_delivery_due",
-            *("endpoint_id", "is_replay", "next_attempt_at"),
-            postgresql_where=text(f"state = '{DeliveryState.PENDING}'"),
-        ),
-        Index(
-            "ix_webhook_delivery_undelivered",
-            *("endpoint_id", "id"),
-            postgresql_where=text(f"state <> '{DeliveryState.DELIVERED}'"),
-        ),
-        Index(
-            "ix_webhook_delivery_replays",
-            *("organisation_id", "created_at"),
-            postgresql_where=text("is_replay"),
-        ),
-    )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
     organisation_id: Mapped[int]

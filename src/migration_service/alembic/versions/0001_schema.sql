@@ -184,6 +184,7 @@ CREATE TABLE idempotency_key (
     CONSTRAINT pk_idempotency_key PRIMARY KEY (organisation_id, endpoint, key)
 );
 CREATE INDEX ix_idempotency_key_created_at ON idempotency_key (created_at);
+-- Used by erasure and undo, which remove the answers about an account.
 CREATE INDEX ix_idempotency_key_account ON idempotency_key (import_supplier, external_account_number)
     WHERE external_account_number IS NOT NULL;
 
@@ -237,9 +238,14 @@ CREATE TABLE account_import_process (
     CONSTRAINT ck_account_import_process_attempt_in_progress
         CHECK ((state = 'IN_PROGRESS') = (attempt_id IS NOT NULL)),
     CONSTRAINT uq_account_import_process_pair UNIQUE (import_supplier_id, external_account_number)
-) WITH (toast_tuple_target = 128);
+)
+-- The payload is stored outside the row whatever its size, so that lists and state changes are fast.
+WITH (toast_tuple_target = 128);
+-- Used by the sweep and the slots, which read the processes in progress. They are never more than the
+-- slots.
 CREATE INDEX ix_account_import_process_in_progress ON account_import_process (dispatched_at)
     WHERE state = 'IN_PROGRESS';
+-- Used by the lists of what is pending, open or failed: few accounts of a large book.
 CREATE INDEX ix_account_import_process_open
     ON account_import_process (import_supplier_id, external_account_number)
     WHERE state <> 'IMPORTED' OR refused_at IS NOT NULL;
@@ -407,6 +413,7 @@ CREATE TABLE payment_instruction (
     account_reference text,
     CONSTRAINT uq_payment_instruction_same UNIQUE (account_pk, payment_vendor_pk, reference, type)
 );
+-- Used to check whether an account of another organisation has an instruction for the same vendor customer.
 CREATE INDEX ix_payment_instruction_customer
     ON payment_instruction (payment_vendor_pk, customer_reference);
 
@@ -678,11 +685,13 @@ CREATE TABLE batch (
     extracted_at timestamptz,
     older_versions bigint,
     runs_since timestamptz,
+    -- Modes that create no accounts need no operations team.
     CONSTRAINT ck_batch_team_to_create
         CHECK (operations_team_id IS NOT NULL OR mode IN ('validate', 'stage') OR kind <> 'accounts'),
     CONSTRAINT uq_batch_idempotency_key UNIQUE (organisation_id, idempotency_key)
 );
 CREATE INDEX ix_batch_import_supplier_id ON batch (import_supplier_id);
+-- Used for dispatching, which reads the few open batches.
 CREATE INDEX ix_batch_open ON batch (created_at) WHERE finished_at IS NULL;
 
 CREATE TABLE batch_line (
@@ -703,9 +712,15 @@ CREATE TABLE batch_line (
     staging_result text,
     understood jsonb,
     CONSTRAINT pk_batch_line PRIMARY KEY (batch_id, line_number)
-) WITH (toast_tuple_target = 128, fillfactor = 50);
+)
+-- The text is stored outside the row, and half of each page is left free for the outcome. Writing the outcome
+-- then changes neither the text nor the index.
+WITH (toast_tuple_target = 128, fillfactor = 50);
+-- Used to find the lines of a chunk of added data.
 CREATE INDEX ix_batch_line_chunk ON batch_line (batch_id, chunk_line, line_number)
     WHERE chunk_line IS NOT NULL;
+-- Used to find the lines of an account, for added data that waits for it and for erasure, and lines
+-- without a number.
 CREATE INDEX ix_batch_line_number ON batch_line (batch_id, external_account_number);
 CREATE INDEX ix_batch_line_meant_number ON batch_line (batch_id, meant_number)
     WHERE meant_number IS NOT NULL;
@@ -737,8 +752,11 @@ CREATE TABLE batch_chunk (
     warned jsonb,
     CONSTRAINT pk_batch_chunk PRIMARY KEY (batch_id, first_line)
 );
+-- Used to find chunks to dispatch, lost chunks, and complete batches.
 CREATE INDEX ix_batch_chunk_open ON batch_chunk (batch_id, first_line) WHERE state <> 'DONE';
+-- Chunks with slots, which are as few as the workers.
 CREATE INDEX ix_batch_chunk_working ON batch_chunk (batch_id) WHERE attempts IS NOT NULL;
+-- Used by error thresholds, which count the most recently processed chunks.
 CREATE INDEX ix_batch_chunk_worked ON batch_chunk (batch_id, worked_at);
 
 CREATE TABLE acknowledgement (
@@ -792,6 +810,7 @@ CREATE TABLE comparison (
     done bigint NOT NULL DEFAULT '0',
     totals jsonb NOT NULL DEFAULT '{}'
 );
+-- One at a time: whoever wants the same joins it.
 CREATE UNIQUE INDEX uq_comparison_running ON comparison (import_supplier_id, batch_id)
     NULLS NOT DISTINCT WHERE finished_at IS NULL;
 CREATE INDEX ix_comparison_scope ON comparison (import_supplier_id, batch_id);
@@ -898,6 +917,7 @@ CREATE TABLE certificate (
     beginning text
 );
 CREATE INDEX ix_certificate_import_supplier_id ON certificate (import_supplier_id);
+-- One at a time: whoever wants the same joins it.
 CREATE UNIQUE INDEX uq_certificate_running ON certificate (import_supplier_id, batch_id)
     NULLS NOT DISTINCT WHERE finished_at IS NULL;
 
@@ -981,6 +1001,7 @@ CREATE TABLE undo (
 );
 CREATE INDEX ix_undo_batch_id ON undo (batch_id);
 CREATE INDEX ix_undo_import_supplier_id ON undo (import_supplier_id);
+-- Used by the sweep, which reads the few unfinished ones.
 CREATE INDEX ix_undo_open ON undo (created_at) WHERE finished_at IS NULL;
 
 CREATE TABLE undo_line (
@@ -1188,6 +1209,7 @@ CREATE TABLE audit_entry (
     timeline bigint NOT NULL
 );
 CREATE INDEX ix_audit_entry_at ON audit_entry (at);
+-- Refusals have one entry per address and minute.
 CREATE UNIQUE INDEX uq_audit_entry_once ON audit_entry (once) WHERE once IS NOT NULL;
 
 CREATE TABLE audit_day (
