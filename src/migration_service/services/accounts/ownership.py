@@ -25,11 +25,6 @@ def has_gone_live(session: Session, import_supplier_id: int) -> bool:
     return bool(session.scalar(live.where(ImportSupplier.id == import_supplier_id)))
 
 
-def owner_of(session: Session, account: Account) -> Owner:
-    """Return the owner of an account at this moment."""
-    return Owner(session.execute(_READ, {"id": account.id}).one().owner)
-
-
 def read_owner(session: Session, account: Account) -> dict[str, Any]:
     """Return the owner of an account, and when it goes live by whose decision, by the names of answers."""
     return dict(session.execute(_READ, {"id": account.id}).mappings().one())

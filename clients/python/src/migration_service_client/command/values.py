@@ -1,15 +1,11 @@
-"""The values of a payload next to their fields: numbers, and which are codes."""
+"""The fields of the values of a payload, and which of them have codes."""
 
-import re
-from decimal import Decimal
 from typing import Any
 
 from marshmallow import Schema
 from marshmallow.fields import Field, Nested
 
-from migration_payloads.schemas.fields import Choice, Code, Flag, Identifier, Number, WholeNumber
-
-_NUMBER = re.compile(r"[+-]?\d{1,60}(\.\d{1,60})?([eE][+-]?\d{1,3})?", re.ASCII)
+from migration_payloads.schemas.fields import Choice, Code, Flag, Identifier
 
 
 def field_below(field: Field[Any] | Schema | None, name: str) -> Field[Any] | None:
@@ -27,10 +23,3 @@ def is_code(field: Field[Any]) -> bool:
     if not isinstance(field, Choice | Code | Flag | Identifier):
         return False
     return not (field.personal or field.identifying)
-
-
-def read_number(value: Any, field: Field[Any] | Schema | None) -> Decimal | None:
-    """Return a number, or a text where a number is expected, as a Decimal, and None for anything else."""
-    if isinstance(value, str) and isinstance(field, Number | WholeNumber) and _NUMBER.fullmatch(value):
-        return Decimal(value)
-    return Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
