@@ -24,8 +24,9 @@ from description.write import main as write_description  # noqa: E402
 from migration_service.blueprints.description.error_catalogue import Place, request_errors  # noqa: E402
 
 FOLDER = ROOT / "clients" / "python" / "src" / "migration_service_client"
-#: The file with the commands.
+#: The files with the commands, and with an example of each type of event.
 COMMANDS = "command/operations.ndjson"
+EVENTS = "command/event_examples.ndjson"
 #: The client obtains its tokens itself, and the other one only answers an example of that request.
 LEFT_OUT = {"obtain_token", "show_token_hint"}
 #: What the paths of all operations begin with. `target` adds it.
@@ -60,10 +61,10 @@ def render(description: dict[str, Any]) -> dict[str, str]:
         "models.py": "".join(_models(description)),
         "operations.py": "".join(_operations(description)),
         "codes.py": "".join(_codes()),
-        "event_examples.py": "".join(_event_examples(description)),
     }
     described = "".join(commands(operations(description), description))
-    return {name: _formatted(text) for name, text in written.items()} | {COMMANDS: described}
+    data = {COMMANDS: described, EVENTS: "".join(_event_examples(description))}
+    return {name: _formatted(text) for name, text in written.items()} | data
 
 
 def operations(description: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -331,14 +332,10 @@ def _codes() -> Iterator[str]:
 
 
 def _event_examples(description: dict[str, Any]) -> Iterator[str]:
-    """Yield the module with an example of each type of event."""
-    yield _head(about="An example of each type of event, as it is sent to webhooks.")
-    yield "from typing import Any\n\n#: The example of each type.\n"
-    yield "EVENT_EXAMPLES: dict[str, dict[str, Any]] = {"
-    for name, item in description["webhooks"].items():
+    """Yield an example of each type of event as a line."""
+    for item in description["webhooks"].values():
         example = item["post"]["requestBody"]["content"]["application/json"]["example"]
-        yield f'"{name}": {example!r}, '
-    yield "}\n"
+        yield json.dumps(example) + "\n"
 
 
 def class_of(code: str) -> str:

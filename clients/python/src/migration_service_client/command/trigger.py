@@ -1,6 +1,8 @@
 """`migration-client trigger`."""
 
+import json
 from datetime import UTC, datetime
+from importlib.resources import files
 from pathlib import Path
 from uuid import uuid4
 
@@ -10,8 +12,10 @@ from migration_payloads.files.output import say
 from migration_service_client.command import forwarding
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.online import Service, online
-from migration_service_client.event_examples import EVENT_EXAMPLES
 
+_EXAMPLES = files(__package__).joinpath("event_examples.ndjson").read_text("utf-8")
+#: An example of each type of event, as it is sent to webhooks. `make docs` writes them from the description.
+EVENT_EXAMPLES = {event["type"]: event for event in map(json.loads, _EXAMPLES.splitlines())}
 #: What the service itself sends to try a webhook.
 _TEST = "webhook.test"
 
