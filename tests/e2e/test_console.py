@@ -55,6 +55,7 @@ def _undo(visitor: Visitor, code: str, number: str) -> None:
     page.fill("#find", number)
     page.press("#find", "Enter")
     page.wait_for_url(f"**/suppliers/{code}/accounts/{number}/")
+    page.click("main .more summary")
     page.click("text=Undo the import")
     expect(page.locator(".lead")).to_contain_text("1 account is removed")
     page.fill("#reason", "A trial.")
@@ -242,8 +243,19 @@ def test_every_page_can_be_used_by_everybody_and_complains_of_nothing(
         assert [it for it in visitor.complaints if "/nowhere/" not in it] == []
 
 
+#: How many blue, grey and red buttons a page shows. Rows of tables have their own.
+_BUTTONS = """() => {
+  const shown = (kind) => [...document.querySelectorAll(`main a.btn-${kind}, main summary.btn-${kind}`)]
+    .filter((it) => !it.closest('table, .pager, .more > :not(summary)')).length;
+  return [shown('primary'), shown('outline-secondary'), shown('outline-danger')];
+}"""
+
+
 def _find_barriers_in_both_looks(visitor: Visitor, seen: set[str]) -> list[str]:
     barriers = visitor.find_barriers()
+    blue, grey, red = visitor.page.evaluate(_BUTTONS)
+    if blue > 1 or grey > 3 or red:  # the third grey one is "More"
+        barriers.append(f"{visitor.page.url} has {blue} blue buttons, {grey} grey ones and {red} red ones")
     barriers += [] if visitor.fits() else [f"{visitor.page.url} is wider than the phone"]
     visitor.look(ZOOMED)
     barriers += [] if visitor.fits() else [f"{visitor.page.url} is wider than a window at 200 %"]

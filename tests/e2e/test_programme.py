@@ -41,7 +41,11 @@ class Lead:
 
     def _find(self, text: str) -> Locator:
         main = self.page.locator("main")
-        return main.get_by_role("link", name=text).or_(main.get_by_role("button", name=text)).first
+        found = main.get_by_role("link", name=text).or_(main.get_by_role("button", name=text)).first
+        more = main.locator("details.more:not([open]) > summary")
+        if not found.count() and more.count():
+            more.first.click()
+        return found
 
     def look(self) -> None:
         """Let axe look at the page that is open."""

@@ -43,6 +43,7 @@ _SESSION = "operator_session"
 def guard_views(app: Flask) -> None:
     """Let operators open only the views that they may see."""
     app.before_request(_require_access)
+    app.jinja_env.tests["allowed"] = lambda target: target.startswith("/") or may(target)
     app.context_processor(lambda: {"may": may, "operator": _operator_or_none()})
 
 

@@ -63,7 +63,10 @@ class Part {
   show(text) {
     const before = this.element.querySelector("[data-announce]")?.textContent;
     const focused = this.element.contains(document.activeElement) ? this.place(document.activeElement) : null;
+    const opened = [...this.element.querySelectorAll("details")].map((it) => it.open);
     this.element.innerHTML = text;
+    const details = [...this.element.querySelectorAll("details")];
+    if (details.length === opened.length) details.forEach((it, place) => (it.open = opened[place]));
     if (focused) this.element.querySelectorAll("a, button, [tabindex]")[focused - 1]?.focus({ preventScroll: true });
     const after = this.element.querySelector("[data-announce]")?.textContent;
     if (after && before && after !== before) announce(after);
