@@ -243,7 +243,6 @@ _CHECKS: tuple[tuple[str, Check, tuple[str, ...]], ...] = (
     ("redis", check_redis, ()),
     ("revisions", check_revisions, ("database",)),
     ("clocks", check_clocks, ("database", "redis")),
-    ("workers", check_workers, ("redis",)),
     ("beat", check_beat, ("redis",)),
     ("slots", check_slots, ("database", "redis")),
     ("suppliers", check_suppliers, ("database",)),
@@ -254,4 +253,6 @@ _CHECKS: tuple[tuple[str, Check, tuple[str, ...]], ...] = (
     ("e-mail", check_messages, ("database", "revisions")),
     ("certificates", check_certificates, ("database", "revisions")),
     ("statements", check_statements, ("database",)),
+    # The last, because their number is unknown, so that their answers are waited for.
+    ("workers", check_workers, ("redis",)),
 )

@@ -93,6 +93,12 @@ class Programme:
         told = " ".join(f"{name} {answer['sent'][name]}" for name in ("sent", "created", "staged", "refused"))
         assert told in page
         assert "Nothing is open." in page or sentences
+        sign_off = text_of(self.console.get(f"/suppliers/{self.code}/sign-off/").text)
+        assert all(sentence in sign_off for sentence in sentences)
+        status = (
+            f"The exit status of migration-client reconcile {self.code} is {0 if answer['clean'] else 1}."
+        )
+        assert status in sign_off
         supplier = text_of(self.console.get(f"/suppliers/{self.code}/").text)
         assert all(sentence in supplier for sentence in sentences)
         is_done = answer["clean"] and answer["sent"]["created"] > 0

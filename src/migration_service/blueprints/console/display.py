@@ -18,6 +18,7 @@ from markupsafe import Markup
 from migration_payloads.moments import write_moments
 from migration_payloads.schemas.json import encode_json
 from migration_service.blueprints.console.languages import current_locale, gettext, ngettext, write_number
+from migration_service.blueprints.console.ordering import KINDS
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.states import describe_wave, explain_reason, name_state
 from migration_service.blueprints.console.windows import write_window
@@ -26,6 +27,7 @@ from migration_service.services.batches.error_thresholds import put_in_words
 from migration_service.services.batches.results.counts import count_open
 from migration_service.services.batches.results.pace import round_range
 from migration_service.services.reconciliation.differences import CURRENCY, is_amount
+from migration_service.states import BatchSource
 
 #: The cookie in which the page's script stores the browser's time zone.
 ZONE_COOKIE = "console_zone"
@@ -62,6 +64,7 @@ def add_filters(app: Flask) -> None:
         clock_in=clock_in,
         done=count_done,
         moment=moment,
+        batch_name=name_batch,
         ago=ago,
         period=period,
         zoned=zoned,
@@ -172,6 +175,17 @@ def moment(value: datetime | None, *, seconds: bool = False) -> str | Markup:
     else:
         shown = format_datetime(local, "d MMM y HH:mm:ss" if seconds else _DAY_AND_TIME, locale=locale)
     return _with_utc(value, shown)
+
+
+def name_batch(batch: Any) -> str:
+    """Return the name of a batch, or the name of its file, or its kind, and when it was made."""
+    if batch.name:
+        return str(batch.name)
+    made = format_datetime(batch.created_at.astimezone(viewer_zone()), _DAY_AND_TIME, locale=current_locale())
+    pending = (
+        gettext("Pending accounts") if batch.source == BatchSource.PENDING else gettext(KINDS[batch.kind])
+    )
+    return f"{batch.file_name or pending}, {made}"
 
 
 def zoned(value: datetime | None) -> str:

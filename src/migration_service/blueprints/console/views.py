@@ -39,6 +39,7 @@ VIEWS: dict[str, Need] = {
     "overview.show": _READ,
     "suppliers.show": _READ,
     "suppliers.reconcile": _READ,
+    "suppliers.sign_off": _READ,
     "suppliers.download_id_map": _OPERATE,
     "acknowledgements.show_all": _READ,
     "acknowledgements.add": _OPERATE,

@@ -5,12 +5,12 @@ and created (`created_accounts`), and here the lines of which nothing is staged,
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Uuid, bindparam, text
+from sqlalchemy import Uuid, bindparam, select, text
 from sqlalchemy.orm import Session
 
 from migration_payloads.files.totals import FileTotals, list_measures
@@ -180,6 +180,44 @@ def read_book(session: Session, import_supplier_id: int, totals: Totals, batch: 
     return book
 
 
+def add_files(session: Session, import_supplier_id: int, book: BookTotals) -> BookTotals:
+    """Return the book of a supplier with the control totals and the sums of all files that were stored.
+
+    If an account is in several of them, they say more than was sent, and what is unaccounted for is unknown.
+    """
+    stored = select(Batch).where(
+        Batch.import_supplier_id == import_supplier_id,
+        Batch.kind == BatchKind.ACCOUNTS,
+        Batch.source == BatchSource.UPLOAD,
+        Batch.mode.in_((BatchMode.STAGE, BatchMode.IMPORT)),
+    )
+    totals = {it.measure: replace(it, file=_NOTHING) for it in book.totals}
+    found = [it for batch in session.scalars(stored) for it in report_control_totals(batch).totals]
+    for it in found:
+        total = totals.setdefault(it.measure, BookTotal(it.measure, file=_NOTHING))
+        total.file = (total.file or _NOTHING) + it.file
+        if it.given is not None:
+            total.given = (total.given or _NOTHING) + it.given
+            total.difference = (total.difference or _NOTHING) + (it.difference or _NOTHING)
+    accounts = totals.get("accounts")
+    if accounts is not None and accounts.file == _add_parts(accounts):
+        for total in totals.values():
+            total.unaccounted = (total.file or _NOTHING) - _add_parts(total)
+    is_given = any(it.given is not None for it in found)
+    return replace(
+        book,
+        totals=[totals[measure] for measure in sort_measures(set(totals))],
+        given=is_given,
+        differing=sum(bool(it.difference) for it in totals.values()) if is_given else None,
+        as_given=not book.contradicted if is_given else None,
+    )
+
+
+def _add_parts(total: BookTotal) -> Decimal:
+    parts = (total.refused, total.waiting, total.repeated, total.staged, total.skipped, total.created)
+    return sum(parts, _NOTHING)
+
+
 def _describe_file(session: Session, values: dict[str, Any], batch_id: UUID) -> SentBook:
     batch = session.get_one(Batch, batch_id)
     report = report_control_totals(batch)
@@ -206,8 +244,7 @@ def _join(parts: dict[str, dict[str, Decimal]], *, whole: bool) -> list[BookTota
             if total.given is not None:
                 total.difference = total.file - total.given
             if whole:
-                there = (total.refused, total.waiting, total.repeated, total.staged, total.skipped)
-                total.unaccounted = total.file - sum(there, total.created)
+                total.unaccounted = total.file - _add_parts(total)
         totals.append(total)
     return totals
 

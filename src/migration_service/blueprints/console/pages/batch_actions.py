@@ -14,6 +14,7 @@ from migration_service.blueprints.console import ordering
 from migration_service.blueprints.console.access import batch_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Link, Preview, act
 from migration_service.blueprints.console.acts import Act, add_acts
+from migration_service.blueprints.console.display import name_batch
 from migration_service.blueprints.console.filters import read_filter
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
@@ -84,7 +85,7 @@ add_acts(
     _ACTS,
     show=_report,
     back=_back,
-    values=lambda batch: {"name": batch.name or batch.file_name or str(batch.batch_id)[-12:]},
+    values=lambda batch: {"name": name_batch(batch)},
     feeds=True,
 )
 

@@ -1,19 +1,25 @@
 """The overview: what needs attention, what is running, and how far each supplier is."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
-from flask import Blueprint, Response, url_for
+from flask import Blueprint, Response, request, url_for
 from redis import RedisError
 
 from migration_service.blueprints.console.access import visible
 from migration_service.blueprints.console.counting import count_accounts_by_state
+from migration_service.blueprints.console.display import name_batch
 from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.languages import ngettext
-from migration_service.blueprints.console.pages.waves import find_current, is_held
+from migration_service.blueprints.console.languages import lazy_gettext as _l
+from migration_service.blueprints.console.languages import mark_plural, ngettext
+from migration_service.blueprints.console.pages.waves import find_current, is_held, list_openings
 from migration_service.blueprints.console.polling import BUSY, CALM, page
+from migration_service.blueprints.requests.paging import Listing, row_id
 from migration_service.blueprints.requests.resources import resources
+from migration_service.models import ImportSupplier
 from migration_service.services.batches.control import BatchReport, get_batch, report_batch
 from migration_service.services.batches.results.counts import count_open
 from migration_service.services.batches.results.listing import list_batches
@@ -23,7 +29,14 @@ from migration_service.services.reporting.counts import read_in_progress
 from migration_service.services.setup.suppliers import list_import_suppliers
 from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import PlanReport, report_plans
-from migration_service.states import BatchCondition, BatchState, SupplierStatus, WaveState, WaveWait
+from migration_service.states import (
+    BatchCondition,
+    BatchState,
+    ImportState,
+    SupplierStatus,
+    WaveState,
+    WaveWait,
+)
 
 blueprint = Blueprint("overview", __name__)
 
@@ -35,16 +48,49 @@ _NO_SWEEP = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """Something that needs a person, and the page to go to."""
+    """Something that needs a person: what it is, the page to go to, and what to do there."""
 
+    group: str
     sentence: str
     location: str
+    advice: str
     is_urgent: bool = False
+    #: The code of the supplier, if it is about one.
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SupplierRow:
+    """A supplier, and how many of its accounts have each state."""
+
+    place: int
+    supplier: ImportSupplier
+    owner: str
+    counts: dict[str, int]
+    #: Whether accounts of it are staged and not created, or something about it needs a person.
+    is_open: bool
+
+    @property
+    def left(self) -> int:
+        """Return the number of accounts that are staged and not created."""
+        return self.counts[ImportState.PENDING] + self.counts[ImportState.IN_PROGRESS]
+
+
+#: The orders of the suppliers, by their names in the address. The first one is the usual one.
+_ORDERS: dict[str, Callable[[SupplierRow], Any]] = {
+    "open": lambda it: (not it.is_open, it.owner.casefold(), it.supplier.code.casefold()),
+    "supplier": lambda it: it.supplier.code.casefold(),
+    "organisation": lambda it: (it.owner.casefold(), it.supplier.code.casefold()),
+    "created": lambda it: -it.counts[ImportState.IMPORTED],
+    "left": lambda it: -it.left,
+}
 
 
 @blueprint.get("/")
 def show() -> Response:
     """Show what needs attention, what is running, and how far each supplier is."""
+    listing, wanted = Listing.shown(row_id), request.args.get("supplier", "").strip().casefold()
+    order = request.args.get("order") if request.args.get("order") in _ORDERS else "open"
     with resources().Session.begin() as session:
         owned = visible(list_import_suppliers(session))
         suppliers = [supplier for supplier, _owner in owned]
@@ -57,71 +103,96 @@ def show() -> Response:
         ]
         limit = read_in_progress(session).limit
         plans = report_plans(session, list_plans(session, organisation_id=None, only_open=True))
-    paused = [it.code for it in suppliers if it.status == SupplierStatus.PAUSED]
     concerns = [
         *_about_parts(limit),
         *_about_waves(plans),
         *_about_batches(running, {wave.batch_id for plan in plans for wave in plan.waves}),
-        *_about_suppliers(paused),
+        *_about_suppliers([it.code for it in suppliers if it.status == SupplierStatus.PAUSED]),
     ]
+    concerned = {it.code for it in concerns}
+    found = [
+        SupplierRow(0, supplier, owner, counts, supplier.code in concerned or _is_left(counts))
+        for supplier, owner in owned
+        if wanted in f"{supplier.code} {owner}".casefold()
+        for counts in [states.counts[supplier.code]]
+    ]
+    rows = [replace(it, place=n) for n, it in enumerate(sorted(found, key=_ORDERS[order or "open"]), 1)]
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
     return page(
         "overview.html",
         poll=BUSY if any(it.state == BatchState.RUNNING for it in running) else CALM,
-        owned=owned,
+        rows=listing.cut(rows[listing.after or 0 :][: listing.wanted], "place"),
+        listing=listing,
+        order=order,
+        suppliers=len(owned),
         states=states,
         running=running,
+        openings=[it for it in list_openings(plans) if it[0] < tomorrow],
         ended=[it for it in newest if it.state in _OVER][:5],
         concerns=concerns,
     )
 
 
+def _is_left(counts: Mapping[str, int]) -> bool:
+    return counts[ImportState.PENDING] + counts[ImportState.IN_PROGRESS] > 0
+
+
 def _about_parts(limit: int | None) -> Iterator[Concern]:
+    group, work = _("The service"), url_for("work.show")
     try:
         slots = Slots(resources().redis)
         in_use, age = slots.in_use(), slots.seconds_since_reconcile()
     except RedisError:
-        yield Concern(_("Redis does not answer: nothing is processed."), url_for("work.show"), True)
+        sentence = _("Redis does not answer: nothing is processed.")
+        yield Concern(group, sentence, work, _("Start it again."), is_urgent=True)
         return
     if age is None or age > _NO_SWEEP:
         sentence = _("No sweep has run for a while: beat or the maintenance worker is missing.")
-        yield Concern(sentence, url_for("work.show"), True)
+        yield Concern(group, sentence, work, _("Start the one that is missing."), is_urgent=True)
     if limit is not None and in_use >= limit:
         sentence = _("All %(limit)s slots are in use: further requests get a 429.", limit=limit)
-        yield Concern(sentence, url_for("work.show"))
+        yield Concern(group, sentence, work, _("Wait, or set a higher limit."))
+
+
+#: What to do about what was paused, by whether it had too many errors.
+_PAUSED = {
+    True: _l("See which errors these are, and then resume or stop it."),
+    False: _l("Resume it, or stop it."),
+}
 
 
 def _about_batches(running: list[BatchReport], of_waves: set[UUID]) -> Iterator[Concern]:
     for batch in running:
-        name = batch.name or batch.file_name or str(batch.batch_id)[-12:]
-        location = url_for("batches.show", batch_id=batch.batch_id)
+        values: dict[str, Any] = {"name": name_batch(batch), "state": batch.state}
+        is_urgent = batch.condition not in (None, BatchCondition.DEFERRED)
         if batch.condition is BatchCondition.DEFERRED:
-            if batch.waits_for_vendors:
-                vendors = ", ".join(batch.waits_for_vendors)
-                sentence = _("Batch %(name)s waits for vendor %(vendors)s.", name=name, vendors=vendors)
-                yield Concern(sentence, location)
+            if not batch.waits_for_vendors:
+                continue
+            vendors = ", ".join(batch.waits_for_vendors)
+            sentence = _("Batch %(name)s waits for vendor %(vendors)s.", vendors=vendors, **values)
+            advice = _("It continues by itself when the vendor answers.")
+        elif batch.condition is BatchCondition.STARVING:
+            sentence = _("Batch %(name)s is slow: the machine is busy with other work.", **values)
+            advice = _("Wait, or give its workers more processors.")
         elif batch.condition is not None:
-            sentence = _("Batch %(name)s makes no progress: %(why)s.", name=name, why=batch.condition)
-            if batch.condition is BatchCondition.STARVING:
-                sentence = _("Batch %(name)s is slow: the machine is busy with other work.", name=name)
-            yield Concern(sentence, location, True)
+            sentence = _("Batch %(name)s makes no progress: %(why)s.", why=batch.condition, **values)
+            advice = _("See whether a worker takes its queue.")
         elif batch.state in (BatchState.PAUSED, BatchState.STOPPED) and batch.batch_id not in of_waves:
-            left = count_open(batch.counts)
-            if batch.reason == ERROR_THRESHOLD_REACHED:
-                sentence = ngettext(
+            has_errors = batch.reason == ERROR_THRESHOLD_REACHED
+            texts = mark_plural(
+                "Batch %(name)s is %(state)s, with %(num)s line left.",
+                "Batch %(name)s is %(state)s, with %(num)s lines left.",
+            )
+            if has_errors:
+                texts = mark_plural(
                     "Batch %(name)s was paused for too many errors, with %(num)s line left.",
                     "Batch %(name)s was paused for too many errors, with %(num)s lines left.",
-                    left,
-                    name=name,
                 )
-            else:
-                sentence = ngettext(
-                    "Batch %(name)s is %(state)s, with %(num)s line left.",
-                    "Batch %(name)s is %(state)s, with %(num)s lines left.",
-                    left,
-                    name=name,
-                    state=batch.state,
-                )
-            yield Concern(sentence, location)
+            sentence, advice = ngettext(*texts, count_open(batch.counts), **values), str(_PAUSED[has_errors])
+        else:
+            continue
+        location = url_for("batches.show", batch_id=batch.batch_id)
+        yield Concern(_("Batches"), sentence, location, advice, is_urgent, batch.import_supplier)
 
 
 def _about_waves(plans: list[PlanReport]) -> Iterator[Concern]:
@@ -129,34 +200,36 @@ def _about_waves(plans: list[PlanReport]) -> Iterator[Concern]:
         wave = find_current(plan)
         if wave is None:
             continue
-        values = {"number": wave.number, "code": plan.import_supplier}
+        values: dict[str, Any] = {"number": wave.number, "code": plan.import_supplier}
         if wave.state == WaveState.DIFFERS:
             sentence = _(
                 "Wave %(number)s of %(code)s has accounts that differ or are open, and waits for your "
                 "decision.",
                 **values,
             )
+            advice = _("See what differs, and then approve, undo or stop it.")
         elif wave.state == WaveState.CLEAN:
             sentence = _("Wave %(number)s of %(code)s is reconciled, and waits for your decision.", **values)
+            advice = _("Approve it, so that the next one can start.")
         elif wave.waits_for == WaveWait.PERSON:
             sentence = _("Wave %(number)s of %(code)s waits for somebody to start it.", **values)
-        elif is_held(wave) and wave.reason == ERROR_THRESHOLD_REACHED:
-            sentence = ngettext(
-                "Wave %(number)s of %(code)s was paused for too many errors, with %(num)s account left.",
-                "Wave %(number)s of %(code)s was paused for too many errors, with %(num)s accounts left.",
-                count_open(wave.counts),
-                **values,
-            )
+            advice = _("Start it.")
         elif is_held(wave):
-            sentence = ngettext(
+            has_errors = wave.reason == ERROR_THRESHOLD_REACHED
+            texts = mark_plural(
                 "Wave %(number)s of %(code)s is paused until it is resumed, with %(num)s account left.",
                 "Wave %(number)s of %(code)s is paused until it is resumed, with %(num)s accounts left.",
-                count_open(wave.counts),
-                **values,
             )
+            if has_errors:
+                texts = mark_plural(
+                    "Wave %(number)s of %(code)s was paused for too many errors, with %(num)s account left.",
+                    "Wave %(number)s of %(code)s was paused for too many errors, with %(num)s accounts left.",
+                )
+            sentence, advice = ngettext(*texts, count_open(wave.counts), **values), str(_PAUSED[has_errors])
         else:
             continue
-        yield Concern(sentence, url_for("waves.show", plan_id=plan.plan_id, number=wave.number))
+        location = url_for("waves.show", plan_id=plan.plan_id, number=wave.number)
+        yield Concern(_("Waves"), sentence, location, advice, code=plan.import_supplier)
 
 
 def _about_suppliers(paused: list[str]) -> Iterator[Concern]:
@@ -164,4 +237,5 @@ def _about_suppliers(paused: list[str]) -> Iterator[Concern]:
         sentence = _(
             "Supplier %(code)s is paused: its requests are refused, and its batches wait.", code=code
         )
-        yield Concern(sentence, url_for("suppliers.show", code=code))
+        location, advice = url_for("suppliers.show", code=code), _("Set its status to Ongoing to continue.")
+        yield Concern(_("Suppliers"), sentence, location, advice, code=code)

@@ -27,6 +27,7 @@ from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.batches.results.listing import list_batches, list_newest
 from migration_service.services.reconciliation import comparisons
 from migration_service.services.reconciliation.answer import describe_progress
+from migration_service.services.reconciliation.book_totals import add_files
 from migration_service.services.reconciliation.created_accounts import stream_id_map
 from migration_service.services.reconciliation.differences import NOT_COMPARED
 from migration_service.services.reconciliation.submitted import OpenItem, find_open
@@ -137,6 +138,19 @@ def _find_last_reconciled(plan: PlanReport | None) -> WaveReport | None:
     # A wave that was undone since then is reconciled again, so its result is unknown.
     waves = [it for it in plan.waves if it.differing is not None] if plan else []
     return max(waves, key=lambda it: cast(datetime, it.reconciled_at), default=None)
+
+
+@blueprint.get("/<code>/sign-off/")
+def sign_off(code: str) -> str:
+    """Show whether the whole book of a supplier is migrated, and where each total of its files is."""
+    with resources().Session.begin() as session:
+        supplier = supplier_of(session, code)
+        verdict = judge(session, supplier.id)
+        book = add_files(session, supplier.id, verdict.book) if verdict.book else None
+        is_live = has_gone_live(session, supplier.id)
+    return render_template(
+        "sign_off.html", supplier=supplier, verdict=verdict, sentences=SENTENCES, book=book, is_live=is_live
+    )
 
 
 @blueprint.get("/<code>/reconciliation/")

@@ -12,6 +12,7 @@ from wtforms import SelectMultipleField
 from migration_service.blueprints.console.access import batch_of, current_operator, sees, supplier_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act, reason_field
 from migration_service.blueprints.console.acts import Act, add_acts
+from migration_service.blueprints.console.display import name_batch
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import mark, mark_plural, ngettext
@@ -58,7 +59,7 @@ def undo_batch(batch_id: UUID) -> AnyResponse:
 
     with resources().Session.begin() as session:
         batch = batch_of(session, batch_id)
-        name = batch.name or batch.file_name or str(batch_id)[-12:]
+        name = name_batch(batch)
         is_added = BatchKind(batch.kind).is_added_data
     back = url_for("batches.show", batch_id=batch_id)
     title = _("Undo the imports of batch %(name)s", name=name)

@@ -41,7 +41,7 @@ def show_all() -> Response:
         plans=plans,
         suppliers=suppliers,
         chosen=code,
-        openings=_list_openings(plans),
+        openings=list_openings(plans),
         waiting=sum(_needs_somebody(plan) for plan in plans),
     )
 
@@ -78,7 +78,7 @@ def find_current(plan: PlanReport) -> WaveReport | None:
     return next((it for it in plan.waves if not it.is_over), None)
 
 
-def _list_openings(plans: list[PlanReport]) -> list[tuple[datetime, PlanReport, WaveReport]]:
+def list_openings(plans: list[PlanReport]) -> list[tuple[datetime, PlanReport, WaveReport]]:
     """Return the waves with a window, in the order of the next opening of their windows."""
     found = [
         (wave.opens_at, plan, wave)
