@@ -4,14 +4,17 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from flask import Blueprint, Response, render_template, request
+from sqlalchemy import select
 
 from migration_service.blueprints.console.access import batch_of, may, visible
 from migration_service.blueprints.console.charts import draw_rate
 from migration_service.blueprints.console.filters import read_word
 from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.console.remedies import remedy_of
+from migration_service.blueprints.console.standstill import explain_standstill
 from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
+from migration_service.models import Wave
 from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.batches.control import report_batch
 from migration_service.services.batches.results.counts import list_work
@@ -63,6 +66,8 @@ def show(batch_id: UUID) -> Response:
         report = report_batch(session, batch)
         is_live = has_gone_live(session, batch.import_supplier_id)
         work = list_work(session, batch_id)
+        wave = session.scalar(select(Wave).where(Wave.batch_id == batch_id))
+        still = explain_standstill(session, report)
         has_failed = report.counts[LineStatus.FAILED] > 0 and report.lines_removed_at is None
         retryable = 0
         if has_failed and report.state not in _OPEN and may("batch_actions.retry"):
@@ -74,6 +79,8 @@ def show(batch_id: UUID) -> Response:
         batch=report,
         is_live=is_live,
         retryable=retryable,
+        wave=wave,
+        still=still,
         remedy_of=remedy_of,
         rate=draw_rate(work, BatchState(report.state), datetime.now(UTC), report.brake),
     )

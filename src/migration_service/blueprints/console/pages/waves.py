@@ -8,10 +8,13 @@ from flask import Blueprint, Response, request
 from migration_service.blueprints.console.access import plan_of, visible
 from migration_service.blueprints.console.charts import draw_rate, draw_timeline
 from migration_service.blueprints.console.polling import BUSY, CALM, page
+from migration_service.blueprints.console.remedies import remedy_of
+from migration_service.blueprints.console.standstill import explain_standstill
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import WaveNotFoundError
 from migration_service.models import Batch
 from migration_service.services.accounts.ownership import has_gone_live
+from migration_service.services.batches.control import report_batch
 from migration_service.services.batches.results.counts import list_work
 from migration_service.services.batches.states import WINDOW_CLOSED
 from migration_service.services.setup.suppliers import list_import_suppliers
@@ -62,15 +65,27 @@ def show(plan_id: UUID, number: int) -> Response:
     with resources().Session.begin() as session:
         found = plan_of(session, plan_id)
         plan, is_live = report_plan(session, found), has_gone_live(session, found.import_supplier_id)
-    wave = next((it for it in plan.waves if it.number == number), None)
-    if wave is None:
-        raise WaveNotFoundError(found=str(number))
-    with resources().Session.begin() as session:
+        wave = next((it for it in plan.waves if it.number == number), None)
+        if wave is None:
+            raise WaveNotFoundError(found=str(number))
         batch, work = session.get_one(Batch, wave.batch_id), list_work(session, wave.batch_id)
         rate = draw_rate(work, BatchState(batch.state), datetime.now(UTC), wave.brake)
+        is_paused = wave.state == WaveState.PAUSED
+        name = f"{plan_id} {number}"
+        still = explain_standstill(session, report_batch(session, batch), name) if is_paused else None
     poll = None if wave.state in _OVER else BUSY if wave.state in _MOVING else CALM
     is_next = wave == find_current(plan)
-    return page("wave.html", poll=poll, plan=plan, wave=wave, is_live=is_live, is_next=is_next, rate=rate)
+    return page(
+        "wave.html",
+        poll=poll,
+        plan=plan,
+        wave=wave,
+        is_live=is_live,
+        is_next=is_next,
+        rate=rate,
+        still=still,
+        remedy_of=remedy_of,
+    )
 
 
 def find_current(plan: PlanReport) -> WaveReport | None:
