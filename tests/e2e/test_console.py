@@ -152,7 +152,9 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
         key = visitor.page.locator(f"tr:has-text('{code}') a").last.get_attribute("href") or ""
     webhook, delivery = webhook.removeprefix("/console"), delivery.removeprefix("/console")
     account, supplier = f"/suppliers/{code}/accounts/{number}/", f"/suppliers/{code}/"
+    tabs = ("meter-points", "ledgers", "statements", "notes", "data")
     return [
+        *(f"{account}?tab={tab}" for tab in tabs),
         *("/waves/", f"/waves/?supplier={code}", f"/suppliers/{code}/waves/new/", plan, f"{plan}1/"),
         *(
             f"{plan}1/{act}/"

@@ -121,3 +121,33 @@ def test_of_the_differences_only_what_may_be_about_a_person_is_masked(
     assert (answer.status_code, answer.location) == (303, f"/console{page}")
     assert differences(page) == {(lost, '"0612345678"', "none"), known}
     assert differences(neighbour) == masked
+
+
+def test_each_tab_has_its_part_of_the_account_before_and_after_it_is_created(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    (account,) = batches.supplier.accounts(1)
+    number, code = account["external_account_number"], batches.supplier.code
+    path = f"/suppliers/{code}/accounts/{number}/"
+    point, ledger = account["supply_addresses"][0]["meter_points"][0], account["ledgers"][0]
+    booked = [*ledger["transactions_in_open_settlement_period"], *ledger["historical_statement_transactions"]]
+    for mode in ("stage", "import"):
+        batches.run([account], mode)
+        assert point["ean"] in administrator.see(f"{path}?tab=meter-points")
+        page = administrator.see(f"{path}?tab=ledgers")
+        assert all(it["transaction_id"] in page for it in booked)
+        assert ledger["ledger_code"] in page
+        statements = administrator.see(f"{path}?tab=statements")
+        assert all(it["number"] in statements for it in account["statements"])
+        assert 'class="payload"' in administrator.see(f"{path}?tab=data")
+        assert '<ol class="timeline">' in administrator.see(f"{path}?tab=nothing")
+        assert account["customers"][0]["family_name"] not in administrator.see(path)
+    given = {"import_supplier": code, "external_account_number": number}
+    batches.run([{**given, "notes": [{"body": "Call before noon."}]}], kind="notes")
+    assert "Call before noon." not in administrator.see(f"{path}?tab=notes")  # a person may have written it
+    administrator.send(f"{path}reveal/", page=path)
+    assert "Call before noon." in administrator.see(f"{path}?tab=notes")
+    head = text_of(administrator.see(path))
+    assert account["customers"][0]["family_name"] in head
+    assert f"number of the supplier {number} new number " in head
+    assert f"owner {batches.supplier.organisation} team {batches.supplier.team}" in head

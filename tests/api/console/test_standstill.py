@@ -37,7 +37,8 @@ def test_too_many_errors_are_told_with_three_lines_and_every_choice(
     assert facts_of(card) == {
         "See these lines": "The supplier corrects them and sends them again.",
         "Change the error threshold": "What has failed so far counts for the new one, too.",
-        "Resume": f"{left} lines that are left are processed. What has failed so far does not count any more.",
+        "Resume": f"{left} lines that are left are processed. "
+        "What has failed so far does not count any more.",
         "Cancel": "What is left is never processed. This is permanent.",
     }
 

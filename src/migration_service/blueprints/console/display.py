@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -59,6 +59,7 @@ def add_filters(app: Flask) -> None:
     app.jinja_env.filters.update(
         number=number,
         measured=measured,
+        amount=write_amount,
         percent=percent,
         duration=duration,
         clock_in=clock_in,
@@ -114,6 +115,14 @@ def measured(value: Decimal | None, measure: str) -> str:
     # At least two decimals, and more for fractions of a cent: nothing is rounded away.
     form = locale.currency_formats["standard"].pattern.replace("0.00", "0.00########")
     return str(format_currency(value, CURRENCY, form, locale=locale, currency_digits=False))
+
+
+def write_amount(value: Any, *, cents: bool = False) -> str:
+    """Return an amount of a payload in euros, as it is if it is no number, or a dash if there is none."""
+    try:
+        return measured(Decimal(str(value)) / (100 if cents else 1), "amount") if value is not None else DASH
+    except InvalidOperation:
+        return str(value)
 
 
 def percent(part: float, whole: float) -> str:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from flask import Blueprint, abort, redirect, render_template, request, url_for
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 
@@ -20,7 +21,7 @@ from migration_service.blueprints.console.payload_view import view_payload
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.sql import OpenTransaction
-from migration_service.models import Account, AccountImportProcess
+from migration_service.models import Account, AccountImportProcess, Wave
 from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.accounts.reading import find_account, read_account
 from migration_service.services.audit.entries import AuditAction, record
@@ -39,8 +40,8 @@ from migration_service.states import BatchKind, LineStatus, Outcome
 
 blueprint = Blueprint("accounts", __name__)
 
-#: Added data, which has its own lists on the page.
-_ADDED = ("added_notes", "added_payment_instructions", "added_statements")
+#: The tabs of an account. The first one is shown if none is chosen.
+_TABS = ("history", "meter-points", "ledgers", "statements", "notes", "data")
 
 
 @blueprint.get("/accounts/")
@@ -73,25 +74,32 @@ def show(code: str, number: str) -> str:
             abort(404)
         account = find_account(session, supplier.id, number) if process else None
         data = read_account(session, account) if account else None
+        if process and not account:
+            data = session.scalar(select(AccountImportProcess.payload).filter_by(id=process.id))
         team = get_operations_team_name(session, account.operations_team_id) if account else None
         story = _list_moments(session, process, account, lines, subject=f"{code} {number}")
         compared = compare_account(session, process.id) if process and account else None
         is_live = has_gone_live(session, supplier.id)
+        batches = [it["batch_id"] for it in lines]
+        wave = session.scalar(select(Wave).where(Wave.batch_id.in_(batches)).order_by(Wave.batch_id.desc()))
     is_shown = is_revealed(_subject(code, number))
     data = data if data is None or is_shown else mask(data)
+    tab = request.args.get("tab") if data else None
     return render_template(
         "account.html",
         supplier=supplier,
         number=number,
         process=process,
         team=team,
+        wave=wave,
         is_live=is_live,
         is_marked=is_marked,
         story=story,
         failed_line=_find_failed(process, lines),
         compared=compared if is_shown or not compared else mask_differences(compared),
-        added={name: (data or {}).get(name) for name in _ADDED},
-        payload_tree=view_payload({k: v for k, v in data.items() if k not in _ADDED}, []) if data else None,
+        tab=tab if tab in _TABS else _TABS[0],
+        data=data,
+        payload_tree=view_payload(data, []) if data and tab == "data" else None,
         is_shown=is_shown,
         remedy_of=remedy_of,
     )
