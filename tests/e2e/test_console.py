@@ -184,7 +184,16 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
         *("/batches/", batch, f"{batch}lines/", f"{batch}retry/?everything=1", f"{batch}compare/"),
         *(error.removeprefix("/console"), line.removeprefix("/console"), account, f"{account}undo/"),
         *("/batches/?kind=notes&state=RUNNING", f"{batch}retry/", "/setup/vendors/new/"),
-        *("/accounts/", "/accounts/?q=nobody", "/work/", "/limit/", "/health/", "/emails/", "/undos/"),
+        *(
+            "/accounts/",
+            "/accounts/?q=nobody",
+            "/accounts/?q=ean",
+            "/work/",
+            "/limit/",
+            "/health/",
+            "/emails/",
+            "/undos/",
+        ),
         *("/audit/", "/audit/?kind=everything", "/setup/keys/", "/setup/keys/new/", "/setup/organisations/"),
         *("/setup/teams/", "/setup/vendors/", "/setup/operators/", "/setup/operators/new/", "/password/"),
         *(
@@ -199,7 +208,7 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
 NO_PAGES = {
     *("static", "assets.bootstrap", "assets.dark", "openid.begin", "openid.come_back"),
     *("downloads.failed_lines", "downloads.results", "comparison.accounts", "undo.outcomes"),
-    *("suppliers.download_id_map", "certificates.download"),
+    *("suppliers.download_id_map", "suppliers.download_open", "certificates.download"),
     *("reports.of_supplier", "reports.of_batch", "reports.of_plan", "reports.of_wave", "audit.export"),
 }
 

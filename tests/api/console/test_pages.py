@@ -1,11 +1,14 @@
 """Every page answers its question, in its first sentence and in the language of the reader."""
 
+import csv
 import re
 import secrets
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import quote, unquote
 
 from migration_service.services.access.operators import OperatorRole
+from migration_service.services.batches.intake import upload
 from migration_service.services.processing.slots import Slots
 from migration_service.tasks.names import QUEUES
 from migration_service.tasks.resources import WorkerResources
@@ -68,6 +71,66 @@ def test_an_account_is_found_by_its_numbers_as_people_write_them(
         assert found == f"/console/suppliers/{supplier.code}/accounts/{number}/", ascii(wanted)
     for wanted in ("\u200b", "'", ean[:-1]):
         assert "No account has this number" in administrator.see(f"/accounts/?q={quote(wanted)}")
+
+
+def test_suppliers_batches_plans_and_codes_are_found_by_a_part_of_their_name(
+    log_in: LogIn, administrator: ConsoleClient, waves: WaveClient, another: SupplierClient
+) -> None:
+    supplier = waves.supplier
+    waves.stage(1)
+    plan = waves.plan({"rest": True}, name="Autumn 100%")
+    batch = waves.batches.run(supplier.accounts(3)[2:], "validate", name="Autumn book")
+    page = administrator.see("/accounts/?q=autumn")
+    assert f"/console/waves/{plan['plan_id']}/" in page
+    assert f"/console/batches/{batch['batch_id']}/" in page
+    assert f"/console/batches/{batch['batch_id']}/" not in administrator.see("/accounts/?q=autumn_100")
+    assert f"/console/batches/{batch['batch_id']}/" in administrator.see(f"/accounts/?q={batch['batch_id']}")
+    assert f"/console/suppliers/{supplier.code}/" in administrator.see(
+        f"/accounts/?q={supplier.code.lower()}"
+    )
+    codes = administrator.see("/accounts/?q=invalid+ean")
+    assert "<code>invalid_ean</code>" in codes
+    stranger = log_in(OperatorRole.READ, another.organisation)
+    for wanted in ("autumn", supplier.code):
+        assert (
+            supplier.code
+            not in stranger.see(f"/accounts/?q={wanted}").partition("<main")[2].partition("<ul")[2]
+        )
+
+
+def test_a_failed_line_leads_to_the_failed_lines_before_and_after_it(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    good, *broken = batches.supplier.accounts(4)
+    broken = [it | {"customers": [{}]} for it in broken]
+    with patch.object(upload, "CHUNK_LINES", 2):
+        batch_id = batches.run([broken[0], good, broken[1], broken[2]])["batch_id"]
+    lines = f"/batches/{batch_id}/lines/"
+
+    def links(number: int) -> dict[str, str]:
+        found = re.findall(
+            r'<a rel="(prev|next)" href="/console([^"]*)"', administrator.see(f"{lines}{number}/")
+        )
+        return dict(found)
+
+    assert links(1) == {"next": f"{lines}3/"}
+    assert links(3) == {"prev": f"{lines}1/", "next": f"{lines}4/"}
+    assert links(2) == {}
+
+
+def test_everything_that_is_open_can_be_downloaded(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    first, second = batches.supplier.accounts(2)
+    batches.run([first], "stage")
+    batch_id = batches.run([second | {"customers": [{}]}])["batch_id"]
+    path = f"/suppliers/{batches.supplier.code}/open.csv"
+    rows = list(csv.reader(administrator.see(path).splitlines()))
+    assert rows[1] == [first["external_account_number"], "STAGED", "", "", ""]
+    assert rows[2][:4] == [second["external_account_number"], "REFUSED", batch_id, "1"]
+    assert rows[2][4]
+    (only,) = list(csv.reader(administrator.see(f"{path}?batch={batch_id}").splitlines()))[1:]
+    assert only == rows[2]
 
 
 def test_health_shows_the_lines_of_the_doctor(administrator: ConsoleClient) -> None:

@@ -29,6 +29,11 @@ def remedy_of(code: str) -> Remedy:
     return Remedy(meaning, gettext(remedy) if remedy else "", is_ours)
 
 
+def find_codes() -> list[str]:
+    """Return the documented codes, sorted."""
+    return sorted(_sentences())
+
+
 def find_sentences() -> Iterator[str]:
     """Yield every sentence that this module translates, for the catalogue of translations."""
     for meanings, remedy in _sentences().values():

@@ -1,7 +1,9 @@
-"""Finding an account by either of its numbers or by a meter point."""
+"""Finding an account by either of its numbers or by a meter point, and batches and plans by their names."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session
@@ -42,6 +44,37 @@ def find_accounts(
     values = {"numbers": numbers, "eans": eans, "suppliers": list(import_supplier_ids), "limit": limit}
     return [FoundAccount(*row) for row in session.execute(_FIND, values)]
 
+
+@dataclass(frozen=True, slots=True)
+class FoundWork:
+    """A found batch, or a found plan of waves."""
+
+    is_plan: bool
+    id: UUID
+    name: str | None
+    file_name: str | None
+    import_supplier: str
+    created_at: datetime
+
+
+def find_work(
+    session: Session, wanted: str, *, import_supplier_ids: Collection[int], limit: int = 20
+) -> list[FoundWork]:
+    """Return the batches and plans of these suppliers with this text in their name, file or id, newest first."""
+    values = {"wanted": wanted.casefold(), "suppliers": list(import_supplier_ids), "limit": limit}
+    return [FoundWork(*row) for row in session.execute(_FIND_WORK, values)]
+
+
+_FIND_WORK = text("""
+    SELECT is_plan, work.id, work.name, file_name, supplier.code, work.created_at
+    FROM (SELECT false AS is_plan, id, name, file_name, import_supplier_id, created_at FROM batch
+          UNION ALL
+          SELECT true, id, name, NULL, import_supplier_id, created_at FROM wave_plan) AS work
+    JOIN import_supplier AS supplier ON supplier.id = import_supplier_id
+    WHERE import_supplier_id = ANY (:suppliers)
+      AND strpos(lower(concat_ws(' ', work.name, file_name, CAST(work.id AS text))), :wanted) > 0
+    ORDER BY work.created_at DESC LIMIT :limit
+""")
 
 # Each part has a separate index. Lines are only searched for accounts that were never staged.
 _FIND = text("""

@@ -18,7 +18,7 @@ from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import mark
 from migration_service.blueprints.console.masking import is_revealed, mask, mask_differences, reveal
 from migration_service.blueprints.console.payload_view import view_payload
-from migration_service.blueprints.console.remedies import remedy_of
+from migration_service.blueprints.console.remedies import find_codes, remedy_of
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.sql import OpenTransaction
 from migration_service.models import Account, AccountImportProcess, Wave
@@ -32,7 +32,7 @@ from migration_service.services.imports.skipping import skip_accounts, unskip_ac
 from migration_service.services.imports.status import find_process
 from migration_service.services.reconciliation.created_accounts import compare_account
 from migration_service.services.reporting.attempts import read_attempts
-from migration_service.services.reporting.search import find_accounts
+from migration_service.services.reporting.search import find_accounts, find_work
 from migration_service.services.reporting.timeline import list_events
 from migration_service.services.setup.suppliers import KnownSupplier, list_import_suppliers
 from migration_service.services.setup.teams import get_operations_team_name
@@ -40,25 +40,40 @@ from migration_service.states import BatchKind, LineStatus, Outcome
 
 blueprint = Blueprint("accounts", __name__)
 
+#: The most suppliers, and codes, that a search lists.
+_MOST = 20
 #: The tabs of an account. The first one is shown if none is chosen.
 _TABS = ("history", "meter-points", "ledgers", "statements", "notes", "data")
 
 
 @blueprint.get("/accounts/")
 def search() -> str | Response:
-    """Find accounts by either number, or by a meter point."""
+    """Find accounts by either number or by a meter point, and suppliers, batches, plans and error codes."""
     wanted = request.args.get("q", "").strip()
-    found = []
+    accounts, work, suppliers, codes = [], [], [], []
     if wanted:
         with resources().Session.begin() as session:
-            ids = [supplier.id for supplier, _owner in visible(list_import_suppliers(session))]
-            found = find_accounts(session, wanted, import_supplier_ids=ids)
-    if len(found) == 1:
-        account = found[0]
+            known = visible(list_import_suppliers(session))
+            ids = [supplier.id for supplier, _owner in known]
+            accounts = find_accounts(session, wanted, import_supplier_ids=ids)
+            work = find_work(session, wanted, import_supplier_ids=ids)
+        lower = wanted.casefold()
+        suppliers = [it for it in known if lower in f"{it[0].code} {it[1]}".casefold()][:_MOST]
+        codes = [code for code in find_codes() if lower.replace(" ", "_") in code][:_MOST]
+    if len(accounts) == 1 and not (work or suppliers or codes):
+        account = accounts[0]
         return redirect(
             url_for("accounts.show", code=account.import_supplier, number=account.external_account_number)
         )
-    return render_template("search.html", wanted=wanted, found=found)
+    return render_template(
+        "search.html",
+        wanted=wanted,
+        found=accounts,
+        work=work,
+        suppliers=suppliers,
+        codes=codes,
+        remedy_of=remedy_of,
+    )
 
 
 @blueprint.get("/suppliers/<code>/accounts/<number:number>/")

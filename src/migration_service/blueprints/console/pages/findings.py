@@ -28,11 +28,12 @@ from migration_service.services.batches.results.findings import (
     count_paths,
     count_values,
     find_line,
+    find_neighbours,
     list_lines,
 )
 from migration_service.services.batches.results.line_results import ResultFilter
 from migration_service.services.batches.retry import count_retryable
-from migration_service.states import BatchState, LineStatus
+from migration_service.states import BatchKind, BatchState, LineStatus
 
 blueprint = Blueprint("findings", __name__, url_prefix="/batches/<uuid:batch_id>")
 
@@ -101,6 +102,10 @@ def show_line(batch_id: UUID, line_number: int) -> str:
     with resources().Session.begin() as session:
         report = report_batch(session, batch_of(session, batch_id))
         found = find_line(session, batch_id, line_number)
+        neighbours: tuple[int | None, int | None] = (None, None)
+        if found is not None and not BatchKind(report.kind).is_added_data:
+            status = LineStatus(found.line.status)
+            neighbours = find_neighbours(session, batch_id, line_number, status)
     if found is None:
         abort(404)
     shown = is_revealed(_subject(batch_id, line_number))
@@ -111,6 +116,7 @@ def show_line(batch_id: UUID, line_number: int) -> str:
         "line.html",
         batch=report,
         line=found.line,
+        neighbours=neighbours,
         text=found.text if shown else None,
         has_text=found.text is not None,
         payload_tree=view_payload(payload, findings) if payload is not None else None,

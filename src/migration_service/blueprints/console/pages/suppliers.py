@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import cast
 
 from flask import Blueprint, Response, render_template, request
@@ -20,7 +20,7 @@ from migration_service.blueprints.console.programme import Progress, list_steps
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import CONTENT_TYPES
-from migration_service.formats import ResultFormat
+from migration_service.formats import ResultFormat, write_csv
 from migration_service.models import ImportSupplier
 from migration_service.services.access.api_keys import list_api_keys
 from migration_service.services.accounts.ownership import has_gone_live
@@ -198,6 +198,25 @@ def reconcile(code: str) -> str:
         progress=progress and progress["comparison"],
         book=verdict.book,
     )
+
+
+@blueprint.get("/<code>/open.csv")
+def download_open(code: str) -> Response:
+    """Send everything that is open, of the supplier or of a batch."""
+    with resources().Session.begin() as session:
+        supplier = supplier_of(session, code)
+        wanted = comparisons.get_batch_to_reconcile(session, request.args.get("batch") or None, supplier)
+    head = ("external_account_number", "reason", "batch_id", "line_number", "codes")
+    rows = (
+        (it.external_account_number, it.reason, it.batch_id, it.line_number, _join_codes(it))
+        for it in find_open(resources().Session, supplier.id, batch_id=wanted)
+    )
+    pieces = (write_csv([row]) for row in chain([head], rows))
+    return send_file(pieces, f"open-{code}.csv", CONTENT_TYPES[ResultFormat.CSV])
+
+
+def _join_codes(item: OpenItem) -> str:
+    return " ".join(dict.fromkeys(str(error["code"]) for error in item.errors or []))
 
 
 @blueprint.get("/<code>/id-map.csv")

@@ -127,3 +127,11 @@ if (here) document.querySelector(".side").scrollLeft += here.left + (here.width 
 
 // A secret is easier to copy when it is selected.
 document.getElementById("secret")?.select();
+
+// The key / leads to the search, unless somebody is writing.
+document.addEventListener("keydown", (event) => {
+  const writes = event.target.closest?.("input, select, textarea, [contenteditable]");
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || writes) return;
+  event.preventDefault();
+  document.getElementById("find")?.focus();
+});

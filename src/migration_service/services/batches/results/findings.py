@@ -14,6 +14,7 @@ from migration_service.errors import ParseError
 from migration_service.models import Batch, BatchLine
 from migration_service.services.batches.results import line_results
 from migration_service.services.batches.results.counts import LINES_OF_CHUNK
+from migration_service.states import LineStatus
 
 #: The number of lines whose values are read, and of their bytes.
 _SAMPLE, _SAMPLE_BYTES = 500, 16_000_000
@@ -95,6 +96,14 @@ def find_line(session: Session, batch_id: UUID, line_number: int) -> SentLine | 
         return SentLine(_shown(row), None, (sent or b"").decode(errors="replace"))
 
 
+def find_neighbours(
+    session: Session, batch_id: UUID, line_number: int, status: LineStatus
+) -> tuple[int | None, int | None]:
+    """Return the numbers of the lines before and after a line of a batch of accounts with the same status."""
+    values = {"batch_id": batch_id, "line_number": line_number, "status": status}
+    return session.execute(_NEIGHBOURS, values).one()._tuple()
+
+
 def list_lines_of_account(
     session: Session, import_supplier_id: int, external_account_number: str, limit: int = 20
 ) -> list[dict[str, Any]]:
@@ -154,6 +163,20 @@ def _shown(row: Any) -> ShownLine:
     number, account, status, service_number, errors, warnings = row[:6]
     return ShownLine(number, account, status, service_number, errors or [], warnings or [])
 
+
+# Only the nearest chunks with the status are read: the line's own may have no other.
+_NEIGHBOURS = text("""
+    SELECT (SELECT max(line.line_number) FROM (
+                SELECT * FROM batch_chunk WHERE batch_id = :batch_id AND first_line < :line_number
+                  AND counts ? :status ORDER BY first_line DESC LIMIT 2) AS chunk
+            JOIN batch_line AS line ON line.batch_id = chunk.batch_id AND line.status = :status
+             AND line.line_number BETWEEN chunk.first_line AND least(chunk.last_line, :line_number - 1)),
+           (SELECT min(line.line_number) FROM (
+                SELECT * FROM batch_chunk WHERE batch_id = :batch_id AND last_line > :line_number
+                  AND counts ? :status ORDER BY first_line LIMIT 2) AS chunk
+            JOIN batch_line AS line ON line.batch_id = chunk.batch_id AND line.status = :status
+             AND line.line_number BETWEEN greatest(chunk.first_line, :line_number + 1) AND chunk.last_line)
+""")
 
 # Only chunks with the code are read.
 _PATHS = text(f"""
