@@ -155,6 +155,7 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
     tabs = ("meter-points", "ledgers", "statements", "notes", "data")
     return [
         *(f"{account}?tab={tab}" for tab in tabs),
+        f"{supplier}receipt/accept/",
         *("/waves/", f"/waves/?supplier={code}", f"/suppliers/{code}/waves/new/", plan, f"{plan}1/"),
         *(
             f"{plan}1/{act}/"
@@ -194,7 +195,14 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
             "/emails/",
             "/undos/",
         ),
-        *("/audit/", "/audit/?kind=everything", "/setup/keys/", "/setup/keys/new/", "/setup/organisations/"),
+        *(
+            "/accounts/?q=ean",
+            "/audit/",
+            "/audit/?kind=everything",
+            "/setup/keys/",
+            "/setup/keys/new/",
+            "/setup/organisations/",
+        ),
         *("/setup/teams/", "/setup/vendors/", "/setup/operators/", "/setup/operators/new/", "/password/"),
         *(
             "/setup/operators/admin/password/",

@@ -60,7 +60,7 @@ class FoundWork:
 def find_work(
     session: Session, wanted: str, *, import_supplier_ids: Collection[int], limit: int = 20
 ) -> list[FoundWork]:
-    """Return the batches and plans of these suppliers with this text in their name, file or id, newest first."""
+    """Return the batches and plans with this text in their name, file or id, the newest first."""
     values = {"wanted": wanted.casefold(), "suppliers": list(import_supplier_ids), "limit": limit}
     return [FoundWork(*row) for row in session.execute(_FIND_WORK, values)]
 
