@@ -34,7 +34,11 @@ def main() -> None:
         with running_service(home, SAMPLE) as settings:
             wait_until(lambda: '"account"' in _read(home / "demo.json"), "the sample book")
             rehearsal = _run_batch(home, folder, "dry-run", "Rehearsal, week 12", seed=12)
-            _run_batch(home, folder, "import", "Book of week 12", seed=12)
+            book = _run_batch(home, folder, "import", "Book of week 12", seed=12)
+            account = json.loads(
+                _run(home, "batches", "results", book, "--status", "IMPORTED").splitlines()[0]
+            )["external_account_number"]
+            _run(home, "reconcile", SUPPLIER)
             line = _failed_line(home, rehearsal, "invalid_phone_number")
             base, password = (
                 f"{settings['MIGRATION_SERVICE_WEB_URL']}/console",
@@ -49,6 +53,8 @@ def main() -> None:
                     "line": (f"/batches/{rehearsal}/lines/{line}/", {}),
                     "supplier": (f"/suppliers/{SUPPLIER}/", {"color_scheme": "dark"}),
                     "waves": ("/waves/", {}),
+                    "sign-off": (f"/suppliers/{SUPPLIER}/sign-off/", {}),
+                    "account": (f"/suppliers/{SUPPLIER}/accounts/{account}/?tab=ledgers", {}),
                     "phone": (f"/batches/{batch}/", {"viewport": _PHONE}),
                 }
                 for name, (path, options) in pictures.items():

@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.services.waves.sweep import advance_plans
+from migration_service.states import WaveState
 from support.audit import audited
 from support.console_client import ConsoleClient, text_of
 from support.undo_client import UndoClient
@@ -294,3 +295,22 @@ def test_an_undo_of_a_wave_is_shown_where_it_holds_the_plan(
     waves.batches.post(None, source="pending")
     waves.run()
     assert "2 of 2 accounts done" in administrator.see(first)
+
+
+def test_the_undone_accounts_of_a_wave_are_imported_again_from_its_page(
+    administrator: ConsoleClient, waves: WaveClient, undos: UndoClient
+) -> None:
+    first, _second = waves.stage(2)
+    plan = waves.plan({"rest": True})
+    waves.act(plan, 1, "start")
+    waves.run()
+    undos.run(first)
+    waves.run()
+    page = f"/waves/{plan['plan_id']}/1/"
+    assert "Import 1 undone account again" in administrator.see(page)
+    administrator.act(f"/batches/{waves.batch_id(plan, 1)}/repeat/import/", {"team": waves.supplier.team})
+    waves.batches.work()
+    administrator.act(f"{page}reconcile/")
+    waves.run()
+    assert waves.states(plan) == [WaveState.CLEAN]
+    assert "undone account" not in administrator.see(page)
