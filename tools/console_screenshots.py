@@ -35,9 +35,8 @@ def main() -> None:
             wait_until(lambda: '"account"' in _read(home / "demo.json"), "the sample book")
             rehearsal = _run_batch(home, folder, "dry-run", "Rehearsal, week 12", seed=12)
             book = _run_batch(home, folder, "import", "Book of week 12", seed=12)
-            account = json.loads(
-                _run(home, "batches", "results", book, "--status", "IMPORTED").splitlines()[0]
-            )["external_account_number"]
+            imported = _run(home, "batches", "results", book, "--status", "IMPORTED").splitlines()[0]
+            account = json.loads(imported)["external_account_number"]
             _run(home, "reconcile", SUPPLIER)
             line = _failed_line(home, rehearsal, "invalid_phone_number")
             base, password = (
