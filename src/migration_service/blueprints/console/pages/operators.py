@@ -25,6 +25,10 @@ from migration_service.services.access.operators import (
 blueprint = Blueprint("operators", __name__, url_prefix="/setup/operators")
 
 _ROLES = [role.value for role in OperatorRole]
+_ROLES_MEAN = _l(
+    "read sees every page, with personal data masked. operate also runs batches and waves, and sees personal "
+    "data. administer also sets go-live, and creates suppliers, teams and keys."
+)
 
 
 class OperatorForm(ActionForm):
@@ -35,7 +39,7 @@ class OperatorForm(ActionForm):
         validators=[InputRequired(), Length(max=128)],
         description=_l("With OpenID Connect: the value of the provider's claim, usually the e-mail address."),
     )
-    role = SelectField(_l("Role"), choices=_ROLES)
+    role = SelectField(_l("Role"), choices=_ROLES, description=_ROLES_MEAN)
     organisations = SelectMultipleField(
         _l("Organisations"),
         description=_l("The organisations that the operator is bound to. None chosen: all."),
@@ -45,7 +49,7 @@ class OperatorForm(ActionForm):
 class RoleForm(ActionForm):
     """The new role of an operator."""
 
-    role = SelectField(_l("Role"), choices=_ROLES)
+    role = SelectField(_l("Role"), choices=_ROLES, description=_ROLES_MEAN)
 
 
 class NewPasswordForm(ActionForm):
