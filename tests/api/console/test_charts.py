@@ -122,7 +122,9 @@ def test_the_lanes_of_waves_have_their_windows_their_runs_and_who_decided(
     assert waves.act(plan, 1, "start").status_code == 200
     waves.run()
     administrator.act(f"{path}1/approve/", {"reason": "It is right."})
-    first, *_others = _lanes(administrator.see(path))
+    first, *others = _lanes(administrator.see(path))
+    forecasts = [wave["ends_at_90"] is not None for wave in waves.get(plan)["waves"][1:]]
+    assert ['class="hatch"' in lane for lane in others] == forecasts
     assert re.search(r'class="fill-success" x="[\d.]+%" width="[\d.]+%"', first)
     assert re.search(r"<text[^>]*>O\w<title>operator \w+</title>", first)
     rows = {row[0]: row for row in _rows(administrator.see(path))}

@@ -83,6 +83,8 @@ class Lane:
     wave: WaveReport
     window: tuple[float, float] | None
     run: tuple[float, float] | None
+    #: When it will probably have ended: from a moment as likely as not to one that is nearly certain.
+    forecast: tuple[float, float] | None
     decision: float | None
     initials: str
 
@@ -103,7 +105,10 @@ def draw_timeline(waves: Sequence[WaveReport], now: datetime) -> Timeline | None
     moments = [
         it
         for wave in waves
-        for it in (wave.began_at, ends[wave.number], wave.decided_at, wave.opens_at, wave.closes_at)
+        for it in (
+            *(wave.began_at, ends[wave.number], wave.decided_at, wave.opens_at, wave.closes_at),
+            None if wave.ended_at or wave.is_over else wave.ends_at_90,
+        )
         if it is not None
     ]
     if not moments:
@@ -124,6 +129,7 @@ def draw_timeline(waves: Sequence[WaveReport], now: datetime) -> Timeline | None
             wave,
             span(wave.opens_at, wave.closes_at),
             span(wave.began_at, ends[wave.number]),
+            None if wave.ended_at or wave.is_over else span(wave.ends_at_50, wave.ends_at_90),
             place(wave.decided_at) if wave.decided_at else None,
             "".join(it[0] for it in (wave.decided_by or "").split()[:2]).upper(),
         )
