@@ -101,7 +101,8 @@ def find_neighbours(
 ) -> tuple[int | None, int | None]:
     """Return the numbers of the lines before and after a line of a batch of accounts with the same status."""
     values = {"batch_id": batch_id, "line_number": line_number, "status": status}
-    return session.execute(_NEIGHBOURS, values).one()._tuple()
+    before, after = session.execute(_NEIGHBOURS, values).one()
+    return before, after
 
 
 def list_lines_of_account(
