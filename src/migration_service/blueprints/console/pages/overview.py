@@ -17,9 +17,10 @@ from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import mark_plural, ngettext
 from migration_service.blueprints.console.pages.waves import find_current, is_held, list_openings
 from migration_service.blueprints.console.polling import BUSY, CALM, page
-from migration_service.blueprints.requests.paging import Listing, row_id
+from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.models import ImportSupplier
+from migration_service.schemas.paging import row_id
 from migration_service.services.batches.control import BatchReport, get_batch, report_batch
 from migration_service.services.batches.results.counts import count_open
 from migration_service.services.batches.results.listing import list_batches
