@@ -9,6 +9,7 @@ started when it is needed, and ends when it was idle for half a minute.
 SIGHUP replaces the processes one after the other. SIGTERM ends them when they have answered their requests.
 """
 
+import importlib
 import multiprocessing
 import os
 import shutil
@@ -26,7 +27,7 @@ from granian.log import LogLevels
 
 from migration_service.config import Settings
 from migration_service.leaving import leave_before_ending
-from migration_service.loading import begin_loading
+from migration_service.loading import begin_loading, end_loading
 from migration_service.log import make_handler
 from migration_service.shares import THREADS
 
@@ -44,7 +45,8 @@ _UNIX = "unix:"
 @click.option("--bind", default="127.0.0.1:8000", show_default=True, help="HOST:PORT, or unix:PATH.")
 @click.option("--processes", default=2, show_default=True, help="The number of processes.")
 @click.option("--threads", default=THREADS, show_default=True, help="The most threads of each process.")
-def main(bind: str, processes: int, threads: int) -> None:
+@click.option("--shared", is_flag=True, help="Processes share the memory of the code: SIGHUP loads no other.")
+def main(bind: str, processes: int, threads: int, shared: bool) -> None:
     """Serve the interface until SIGTERM."""
     settings = Settings.from_env()
     # Every process keeps its metrics in a file of this folder. The process that serves /metrics adds up all
@@ -54,6 +56,8 @@ def main(bind: str, processes: int, threads: int) -> None:
     # A forked process has the main one's socket, and its mark that it leaves its balancer.
     multiprocessing.set_start_method("fork")
     os.register_at_fork(after_in_child=_begin)
+    if shared:
+        os.register_at_fork(before=_load)
     server = Granian(
         "wsgi:app",
         interface=Interfaces.WSGI,
@@ -92,6 +96,13 @@ def _log_as(settings: Settings) -> dict[str, Any]:
         "log_level": LogLevels(settings.log_level.lower()),
         "log_dictconfig": {"formatters": {}, "handlers": handlers, "root": root, "loggers": {}},
     }
+
+
+def _load() -> None:
+    """Load the code of the application before the processes begin, so that they have it in common."""
+    begin_loading()
+    importlib.import_module("migration_service.app")
+    end_loading()
 
 
 def _begin() -> None:

@@ -182,6 +182,13 @@ def reachable(url: str) -> bool:
     return True
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="nothing else says what processes have in common")
+def test_the_processes_of_the_web_server_have_what_they_load_in_common(scene: Scene) -> None:
+    for process in processes_in(scene.home / "programs" / "web"):
+        common = sum(it.shared_dirty for it in process.memory_maps())
+        assert common > 30_000_000, f"{process}: {common} bytes"
+
+
 def test_passwords_are_on_no_command_line(scene: Scene) -> None:
     command_lines = " ".join(
         word for process in described(*processes_in(scene.home)) for word in process["cmdline"]

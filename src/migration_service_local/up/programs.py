@@ -53,6 +53,7 @@ class Programs:
             [
                 *("migration_service.web_server", "--bind", f"{LOOPBACK}:{port}"),
                 *("--processes", str(self._scale.web_workers), "--threads", str(self._scale.web_threads)),
+                "--shared",
             ],
             stop_seconds=45,
             environment={"MIGRATION_SERVICE_LEAVE_SECONDS": "0"} | self._sandbox_secret(),
