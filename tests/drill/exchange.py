@@ -31,12 +31,14 @@ import psycopg
 import requests
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, LoginPassword
+from click.testing import CliRunner
 from redis import AuthenticationError, Redis
 from sqlalchemy import make_url
 
 from drill.load import Load
 from drill.scene import IN_PROGRESS, SUPPLIER, Address, obtain_token
 from drill.upgrade import Hosts, Version, failures
+from migration_service_client.command import main as run_client
 from migration_service_local.sandbox import SandboxServer
 from migration_service_local.servers.ports import LOOPBACK
 from support.mail_box import Mailbox, free_port
@@ -56,7 +58,7 @@ def _url(url: str, **changes: Any) -> str:
     return make_url(url).set(**changes).render_as_string(hide_password=False)
 
 
-def _webhook_key() -> str:
+def _new_key() -> str:
     return urlsafe_b64encode(secrets.token_bytes(32)).decode()
 
 
@@ -64,7 +66,7 @@ class _Drill:
     """The hosts, and what they send to: a mail server, a payment vendor and webhooks."""
 
     def __init__(self, stack: ExitStack, servers: EmbeddedServers, folder: Path) -> None:
-        self.servers, self._stack = servers, stack
+        self.servers, self.folder, self._stack = servers, folder, stack
         self.box, self.mail_password = Mailbox(), "first"
         mail = Controller(
             *(self.box, LOOPBACK, free_port()), authenticator=self._log_in, auth_require_tls=False
@@ -79,7 +81,8 @@ class _Drill:
         variables = {
             "MIGRATION_SERVICE_WEBHOOK_HTTP": "on",
             "MIGRATION_SERVICE_WEBHOOK_NETWORKS": "127.0.0.0/8",
-            "MIGRATION_SERVICE_WEBHOOK_SECRET_KEYS": _webhook_key(),
+            "MIGRATION_SERVICE_WEBHOOK_SECRET_KEYS": _new_key(),
+            "MIGRATION_SERVICE_CERTIFICATE_KEY": _new_key(),
             "MIGRATION_SERVICE_METRICS_TOKEN": "first",
             "MIGRATION_SERVICE_EMAIL_FROM": "drill@sample-energy.example",
             "MIGRATION_SERVICE_SMTP_URL": self._mail.format("first"),
@@ -192,7 +195,7 @@ def _is_refused_by_redis(url: str) -> None:
 
 def _exchange_webhook_keys(drill: _Drill, load: Load) -> None:
     old = drill.hosts.variables["MIGRATION_SERVICE_WEBHOOK_SECRET_KEYS"]
-    drill.restart(load, MIGRATION_SERVICE_WEBHOOK_SECRET_KEYS=f"{_webhook_key()},{old}")
+    drill.restart(load, MIGRATION_SERVICE_WEBHOOK_SECRET_KEYS=f"{_new_key()},{old}")
     drill.add_webhook()
     told = [len(it.requests) for it in drill.receivers]
 
@@ -200,6 +203,32 @@ def _exchange_webhook_keys(drill: _Drill, load: Load) -> None:
         return all(len(it.requests) > before for it, before in zip(drill.receivers, told, strict=True))
 
     wait_until(all_are_told, "an event for each webhook", _LONGEST)
+
+
+def _exchange_certificate_key(drill: _Drill, load: Load) -> None:
+    old = _certify(drill)
+    drill.restart(load, MIGRATION_SERVICE_CERTIFICATE_KEY=_new_key())
+    new = _certify(drill)
+    assert old["public_key"] != new["public_key"]
+    for it in (old, new):
+        content = drill.hosts.send("GET", f"certificates/{it['certificate_id']}/file/").content
+        (drill.folder / "certificate").write_bytes(content)
+        arguments = ("certificate", "verify", str(drill.folder / "certificate"), "--key", it["public_key"])
+        verified = CliRunner().invoke(run_client, arguments)
+        assert verified.exit_code == 0, verified.output
+
+
+def _certify(drill: _Drill) -> dict[str, Any]:
+    """Compare the accounts, and make a certificate of them. Return what is known of it."""
+    send = drill.hosts.send
+    compare = partial(send, "GET", f"reconciliation/{SUPPLIER}/")
+    wait_until(lambda: compare().status_code == requests.codes.ok, "the accounts are compared", _LONGEST)
+    started = send("POST", "certificates/", json={"import_supplier": SUPPLIER, "by": "Drill"})
+    assert started.status_code == requests.codes.accepted, started.text
+    path = f"certificates/{started.json()['certificate_id']}/"
+    wait_until(lambda: send("GET", path).json()["public_key"], "the certificate", _LONGEST)
+    made: dict[str, Any] = send("GET", path).json()
+    return made
 
 
 def _exchange_metrics_token(drill: _Drill, load: Load) -> None:
@@ -316,6 +345,7 @@ _EXCHANGES: tuple[tuple[Callable[[_Drill, Load], None], set[str]], ...] = (
     (_exchange_owner_password, set()),
     (_exchange_redis_password, set()),
     (_exchange_webhook_keys, set()),
+    (_exchange_certificate_key, set()),
     (_exchange_metrics_token, set()),
     (_exchange_mail_password, set()),
     (_exchange_vendor_secret, set()),
