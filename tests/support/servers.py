@@ -33,7 +33,7 @@ from support.kept_rows import KEEP, REMEMBER
 COMMAND = Path(sys.executable).with_name("migration-service")
 
 
-def wait_until(condition: Callable[[], object], what: str, seconds: float = 60) -> None:
+def wait_until(condition: Callable[[], object], what: str, seconds: float = 240) -> None:
     """Return as soon as `condition` is true. Fail with `what` if that takes too long.
 
     The pauses grow up to a tenth of a second, because many conditions open a connection.

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,8 +20,6 @@ ROOT = Path(__file__).parents[2]
 _PATH = f"{os.environ['PATH']}:/usr/sbin"
 HAPROXY = shutil.which("haproxy", path=_PATH)
 NGINX = shutil.which("nginx", path=_PATH)
-#: Seconds that a server may take to start, on a machine that is busy with other things.
-_LONGEST = 300
 needs_nginx = pytest.mark.skipif(NGINX is None, reason="nginx is not installed: apt-get install nginx-light")
 
 
@@ -57,8 +54,7 @@ def web_server(
     with log.open("ab") as errors:
         server = subprocess.Popen(command, cwd=root, env=environment | dict(variables), stderr=errors)
     try:
-        starts = bind.exists if isinstance(bind, Path) else lambda: is_answered(bind)
-        wait_until(starts, "the web server", _LONGEST)
+        wait_until(bind.exists if isinstance(bind, Path) else lambda: is_answered(bind), "the web server")
         if isinstance(bind, Path) and NGINX and os.getuid() == 0:
             # As docs/operators/install.md makes nginx a member of the service's group.
             shutil.chown(bind, group="www-data")
@@ -95,8 +91,7 @@ def nginx(bind: int | Path, *further: tuple[str, str], secrets: Path | None = No
     process = subprocess.Popen(ending_with_us(*command))
     try:
         certificate = str(secrets / "TLS_CERTIFICATE") if secrets else None
-        is_ready = partial(is_answered, port, certificate=certificate)
-        wait_until(is_ready, "nginx and the web server", _LONGEST)
+        wait_until(lambda: is_answered(port, certificate=certificate), "nginx and the web server")
         yield port
     finally:
         process.terminate()
