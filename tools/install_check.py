@@ -186,7 +186,7 @@ def booted() -> Iterator[Host]:
 
 def _leader(process: "subprocess.Popen[bytes]") -> int:
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    for _ in range(120):
+    for _ in range(600):
         found = children.read_text().split() if process.poll() is None else []
         for child in found:
             host = Host(int(child))

@@ -277,7 +277,7 @@ def _exchange_vendor_secret(drill: _Drill, load: Load) -> None:
     wait_until(lambda: have("FAILED"), "the vendor refuses the old secret", _LONGEST)
     drill.restart(load, **{_VENDOR_SECRET: "second"})
     assert drill.hosts.send("POST", f"batches/{batch}/retry-failed/").ok
-    wait_until(lambda: have("IMPORTED"), "the lines are imported", _LONGEST)
+    wait_until(lambda: have("ADDED"), "the instructions are added", _LONGEST)
 
 
 def _exchange_api_key(drill: _Drill, load: Load) -> None:
