@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SUPPLIER, TEAM = "COMPOSE_CHECK", "Compose check team"
 WORKERS = ("worker", "worker-batch", "worker-vendors", "worker-deliveries", "worker-maintenance")
 SERVICES = ("postgres", "valkey", "web", "proxy", *WORKERS, "beat", "flower")
-READY_SECONDS = 180
+READY_SECONDS = 900
 
 
 class CheckError(Exception):
