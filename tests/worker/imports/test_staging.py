@@ -4,7 +4,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from migration_payloads.profile import Profile
@@ -20,8 +20,8 @@ from support.batch_client import BatchClient
 from support.factories import json_of
 from support.supplier_client import SupplierClient
 
-#: What differs between two rows whatever they hold. The hash is that of a payload with its supplier.
-_OF_THE_ROW = ("id", "import_supplier_id", "payload_sha256", "staged_at")
+#: What differs between two rows whatever they hold. The hashes are those of a payload with its supplier.
+_OF_THE_ROW = ("id", "import_supplier_id", "payload_sha256", "content_hash", "staged_at")
 
 
 def test_an_account_is_found_by_its_supplier_and_number(supplier: SupplierClient) -> None:
@@ -76,10 +76,13 @@ def test_an_account_is_staged_alone_as_among_others(supplier: SupplierClient) ->
             for payload in payloads
         ]
         (staged, *_) = storing.stage(OpenTransaction.of(session), client.known(), accounts)
+        hashed = func.jsonb_hash_extended(AccountImportProcess.payload, 0).label("hashed")
         row = session.execute(
-            select(AccountImportProcess.__table__).where(client.process_of(number))
+            select(AccountImportProcess.__table__, hashed).where(client.process_of(number))
         ).mappings()
-        values = {name: value for name, value in row.one().items() if name not in _OF_THE_ROW}
+        found = dict(row.one())
+        assert found.pop("hashed") == found["content_hash"]
+        values = {name: value for name, value in found.items() if name not in _OF_THE_ROW}
         values["payload"] = values["payload"] | {"import_supplier": ""}
         return staged.first, staged.state, staged.id == 0, values
 

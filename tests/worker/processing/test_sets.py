@@ -19,12 +19,13 @@ from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.db.base import new_id
 from migration_service.db.sql import OpenTransaction
-from migration_service.services.processing import attempts, execution, signals
+from migration_service.services.processing import attempts, signals
 from migration_service.services.processing.attempts import MAX_TRIES, create_set, set_apart, take_set
 from migration_service.services.processing.execution import perform_attempt, perform_set
 from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.states import EmailMoment, ImportState, Outcome
 from migration_service.tasks import accounts as tasks
+from migration_service.tasks.app import celery_app
 from migration_service.tasks.maintenance import sweep_attempts
 from migration_service.tasks.resources import WorkerResources
 from support.supplier_client import SupplierClient
@@ -135,19 +136,19 @@ def test_all_that_wait_are_created_together(
     assert tasks.create_set.run() == "nothing to do"
 
 
-def test_one_account_takes_few_round_trips(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
+@pytest.mark.usefixtures("worker_resources")
+def test_one_account_takes_few_round_trips(supplier: SupplierClient) -> None:
     """Each is a sleep and a wake-up. A connection prepares what it has sent five times."""
     with supplier.app.app_context():
         web = resources().Session
-    for sessions in (web, worker_resources.Session):
+    worker = celery_app().resources.Session  # of the application that another test may have made last
+    for sessions in (web, worker):
         sessions.kw["bind"].dispose()  # then the next connection is the only one
     sent = {}
     for number in supplier.stage_new(7):
         with trace(web) as sent["web"]:
             assert supplier.process(number).status_code == 202
-        with trace(worker_resources.Session) as sent["worker"]:
+        with trace(worker) as sent["worker"]:
             assert tasks.create_set.run() == "1 account: 1 SUCCEEDED"
     # The token, the checks, the start; taking the attempt, the account with its outcome, the commit.
     assert {who: len(trips) for who, trips in sent.items()} == {"web": 3, "worker": 4}, sent
@@ -312,7 +313,6 @@ def test_more_than_a_set_are_announced_again(
     supplier: SupplierClient, worker_resources: WorkerResources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attempts, "MOST_IN_SET", 2)
-    monkeypatch.setattr(execution, "MOST_IN_SET", 2)
     waiting = wait_for_workers(supplier, 3)
     worker_resources.redis.delete("migration:interactive")
     assert tasks.create_set.run() == "2 accounts: 2 SUCCEEDED"

@@ -170,7 +170,7 @@ _COMPLETE_AND = f"""
         WHERE process.id = ended.account_import_process_id
           AND (process.state IN ({literals(RETURN.sources)}) AND process.attempt_id = ended.id
                OR process.state = '{ImportState.PENDING}' AND (ended.outcome = '{Outcome.SUCCEEDED}'
-                   OR ended.outcome IN ({_FAILED}) AND NOT process.has_failed))
+                   OR ended.outcome IN ({_FAILED}) AND NOT process.has_failed AND NOT %(started)s))
         RETURNING process.id, process.import_supplier_id, process.external_account_number,
                   ended.id AS attempt, ended.outcome, ended.dry_run, ended.error_code, ended.errors,
                   ended.service_account_number AS number

@@ -53,7 +53,7 @@ def _load(field: Any, value: Any) -> tuple[Any, list[str]]:
         (fields.NumberText(), Decimal("0E-20000"), "0"),
         (fields.EmailAddress(), "", ""),
         (fields.OpenChoice(Reason), "GOODWILL", "GOODWILL"),
-        (fields.DocumentPath(), "/contracts/a.pdf", "contracts/a.pdf"),
+        (fields.DocumentPath(), "/contracts/a.pdf", "/contracts/a.pdf"),
         (fields.NormalIdentifier(), "A/1 é%", "A/1 é%"),
         (fields.NormalIdentifier(), "ЯБВ 北京", "ЯБВ 北京"),
         (fields.PhoneNumber(), "", ""),
