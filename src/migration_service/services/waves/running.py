@@ -12,6 +12,7 @@ from migration_service.services.batches.states import CANCEL, OPEN, change_batch
 from migration_service.services.batches.states import RESUME as RESUME_BATCH
 from migration_service.services.waves import states
 from migration_service.services.waves.forecast import forecast_start
+from migration_service.services.waves.reading import lock_batch
 from migration_service.services.waves.windows import Window, find_opening
 from migration_service.states import BatchState, WaveState
 
@@ -77,7 +78,7 @@ def stop_waves(
         )
         stopped.decided_as = actor
         stopped.decided_by, stopped.decided_at, stopped.decision_reason = by or actor, func.now(), reason
-        batch = session.get_one(Batch, stopped.batch_id, populate_existing=True)
+        batch = lock_batch(session, stopped)
         if batch.state in CANCEL.sources:
             change_batch(session, batch, CANCEL)
     if all(states.is_over(plan, other) for other in waves):

@@ -10,6 +10,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service import models
+from migration_service.services.accounts import added_data
 from migration_service.services.accounts import notes as notes_service
 from migration_service.services.batches.work.added_data import lines as added_lines
 from migration_service.services.batches.work.added_data.deferral import IS_DUE, find_deferred
@@ -139,7 +140,7 @@ def test_a_failure_that_is_about_no_line_is_raised(session: Session, customer: C
 
     with patch.object(notes_service, "_row", fail), pytest.raises(DBAPIError):
         batch_rows.work(session, key, 1)
-    with patch.object(added_lines, "open_accounts", fail), pytest.raises(DBAPIError):
+    with patch.object(added_data, "open_accounts", fail), pytest.raises(DBAPIError):
         batch_rows.work(session, key, 1)
 
 
