@@ -74,7 +74,7 @@ def test_a_form_that_takes_longer_is_sent_once_and_says_what_was_done(
     batches.work()
     slow(starting, "SELECT pg_sleep(1)")
     answer = administrator.send(f"/batches/{batch_id}/undo/", {"reason": "A test."})
-    assert answer.status_code == 200
+    assert answer.status_code == 200, answer.text
     said = text_of(answer.text)
     assert "The undo has started." in said
     assert "Continue" in said
