@@ -25,7 +25,7 @@ _RUNNING = text("""
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     """Let the long statements of a module be this one."""
-    monkeypatch.setattr(places, "PATIENCE", 0.2)
+    monkeypatch.setattr(places, "PATIENCE", 0.0)
     monkeypatch.setattr(places, "_BETWEEN_PIECES", 0.2)
 
     def slow(module: object, statement: str) -> None:

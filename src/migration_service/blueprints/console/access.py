@@ -11,6 +11,7 @@ from uuid import UUID
 
 from flask import Flask, abort, g, make_response, redirect, render_template, request, url_for
 from flask import session as cookie
+from flask_wtf.csrf import generate_csrf
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
@@ -51,6 +52,9 @@ def keep_session(token: str, active: ActiveSession) -> None:
     """Keep a session that was started in a new cookie."""
     cookie.clear()
     cookie[_SESSION] = token
+    # With the answer to the login: that of a page that takes long has left before its form needs a token.
+    g.pop("csrf_token", None)
+    generate_csrf()
     g.active_session = active
 
 
