@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.blueprints.console.pages import audit
 from migration_service.blueprints.requests import places
 from migration_service.services.audit import trail
 from migration_service.services.reconciliation import submitted
@@ -41,16 +42,29 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
 def test_a_page_and_a_file_that_nobody_waits_for_end(
     slow: Slow, administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
 ) -> None:
-    for module, path in (
-        (submitted, f"/suppliers/{batches.supplier.code}/"),
-        (trail, "/audit/export.ndjson"),
+    for module, path, kind in (
+        (submitted, f"/suppliers/{batches.supplier.code}/", "text/html"),
+        (trail, "/audit/export.ndjson", "application/x-ndjson"),
     ):
         slow(module, "SELECT pg_sleep(3600)")
         answer = administrator.client.get(f"/console{path}", buffered=False)
         assert answer.status_code == 200
+        assert answer.mimetype == kind
         answer.close()
         with sessions() as session:
             wait_until(lambda: session.scalar(_RUNNING) == 0, "it is cancelled")
+
+
+def test_a_file_is_sent_as_one_however_long_its_view_takes(
+    monkeypatch: pytest.MonkeyPatch, slow: Slow, administrator: ConsoleClient
+) -> None:
+    def record(session: Session, *_: object, **_details: object) -> None:
+        session.execute(text("SELECT pg_sleep(0.5)"))
+
+    monkeypatch.setattr(audit, "record", record)
+    answer = administrator.client.get("/console/audit/export.ndjson")
+    assert answer.mimetype == "application/x-ndjson"
+    assert "audit.ndjson" in answer.headers["Content-Disposition"]
 
 
 def test_who_waits_gets_the_page_or_what_is_wrong(

@@ -22,7 +22,8 @@ class Console(Application):
     def dispatch_request(self) -> Any:
         """Return the answer of the view. A page that has begun has the view's page, or says what was done."""
         need = VIEWS.get(request.endpoint or "")
-        if need is None or need.role is None:  # a login sets its cookie with the head of its answer
+        # A login sets its cookie with the head of its answer, and `stream` follows the browser of a file.
+        if need is None or need.role is None or _sends_file():
             return super().dispatch_request()
         view = super().dispatch_request
         work = Work(resources().connections, lambda: self.make_response(view()))
@@ -43,6 +44,11 @@ class Console(Application):
         return response.get_data()
 
 
+def _sends_file() -> bool:
+    """Whether the path ends with the name of a file."""
+    return request.url_rule is not None and "." in request.url_rule.rule.rpartition("/")[2]
+
+
 def _may_begin() -> bool:
-    """Whether the answer may begin: after its file has arrived. A file that is sent begins itself."""
-    return "begun" in g or ("body_is_consumed" not in g and "keeps_turn" not in g)
+    """Whether the answer may begin: after its file has arrived."""
+    return "begun" in g or "body_is_consumed" not in g
