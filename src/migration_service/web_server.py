@@ -15,6 +15,7 @@ import os
 import shutil
 import signal
 import tempfile
+import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -109,7 +110,20 @@ def _begin() -> None:
     """Begin a process, which then loads the application. `wsgi.py` has the end of that."""
     # The main process ends those that are still loading, too.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # The system may give a signal to any thread that does not block it, but Python handles it in the main one
+    # that granian lets sleep. A busy process then goes on, and is killed later with the requests it has.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    threading.Thread(target=_obey, name="signals", daemon=True).start()
     begin_loading()
+
+
+def _obey() -> None:
+    """Call the handler of every SIGTERM, or end the process while it has none."""
+    while True:
+        handler = signal.getsignal(signal.sigwait({signal.SIGTERM}))
+        if not callable(handler):
+            os._exit(0)
+        handler(signal.SIGTERM, None)
 
 
 def _empty(folder: Path) -> None:

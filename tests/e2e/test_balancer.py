@@ -140,11 +140,13 @@ def test_a_rolling_restart_behind_the_documented_balancer_fails_no_request(
 
 @needs_nginx
 def test_new_code_is_loaded_behind_the_documented_proxy_and_fails_no_request(
-    migrated: Settings, supplier: SupplierClient
+    migrated: Settings, supplier: SupplierClient, tmp_path: Path
 ) -> None:
-    with proxied_web_server(migrated) as (port, server), Clients(port, supplier) as clients:
+    log = tmp_path / "web.log"
+    with proxied_web_server(migrated, log=log) as (port, server), Clients(port, supplier) as clients:
         old = psutil.Process(server.pid).children()
         server.send_signal(signal.SIGHUP)
         wait_until(lambda: not any(process.is_running() for process in old), "new processes", 90)
         clients.wait_for(50)
     assert set(clients.answers) == {"200", "201"}, clients.answers
+    assert "Killing" not in log.read_text()  # every process ended by itself

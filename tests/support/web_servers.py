@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -104,14 +105,13 @@ def proxied_web_server(
     settings: Settings,
     variables: Mapping[str, str] = {},
     *further: tuple[str, str],
-    processes: int = 2,
-    threads: int = 20,
+    **options: Any,
 ) -> "Iterator[tuple[int, subprocess.Popen[bytes]]]":
-    """Run a web server behind nginx. Yield the port of nginx and the web server."""
+    """Run a web server behind nginx, with these options. Yield the port of nginx and the web server."""
     folder = temporary_folder()
     trusting = {"MIGRATION_SERVICE_TRUSTED_PROXIES": "1", **variables}
     with (
-        web_server(settings, folder / "web.sock", trusting, processes=processes, threads=threads) as server,
+        web_server(settings, folder / "web.sock", trusting, **options) as server,
         nginx(folder / "web.sock", *further) as port,
     ):
         yield port, server
