@@ -15,7 +15,7 @@ from migration_service.blueprints.requests.description_headers import CSV, KEY, 
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.names import supplier_in_body
-from migration_service.blueprints.requests.paging import Listing
+from migration_service.blueprints.requests.paging import answer_list
 from migration_service.blueprints.requests.places import begin_answer, while_client_waits
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream, stream_lines
@@ -115,16 +115,7 @@ def list_batches(arguments: dict[str, Any]) -> Response:
 
     The response is one page. A Link header (rel="next") leads to the next one.
     """
-    listing = Listing.read(arguments)
-    with resources().Session.begin() as session:
-        reports = results.list_batches(
-            session,
-            organisation_id=caller().organisation_id,
-            import_supplier=arguments.get("import_supplier"),
-            before=listing.after,
-            limit=listing.wanted,
-        )
-    return listing.answer(reports, "batch_id", BatchAnswerSchema().dump)
+    return answer_list(arguments, results.list_batches, "batch_id", BatchAnswerSchema())
 
 
 @blueprint.get("/<batch_id>/")

@@ -12,7 +12,7 @@ from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.names import supplier_in_body
-from migration_service.blueprints.requests.paging import Listing
+from migration_service.blueprints.requests.paging import answer_list
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream
 from migration_service.schemas import certificates
@@ -20,7 +20,7 @@ from migration_service.services.access.api_keys import get_api_key_name
 from migration_service.services.certificates import reading
 from migration_service.services.certificates.making import start_certificate
 from migration_service.services.reconciliation.comparisons import get_batch_to_reconcile
-from migration_service.services.undo.orders import get_wave_to_undo
+from migration_service.services.undo.orders import batch_in_body
 from migration_service.tasks import jobs
 
 blueprint = make_blueprint("certificates", "certificates", "Prove to others what was migrated.")
@@ -58,10 +58,7 @@ def start(body: dict[str, Any]) -> Response:
     shared = resources()
     with shared.Session.begin() as session:
         supplier = supplier_in_body(session, body)
-        batch_id = get_batch_to_reconcile(session, body.get("batch"), supplier)
-        if "wave" in body:
-            wave = body["wave"]
-            batch_id = get_wave_to_undo(session, wave["plan_id"], wave["number"], supplier).id
+        batch_id = get_batch_to_reconcile(session, batch_in_body(session, body, supplier), supplier)
         by = body.get("by") or get_api_key_name(session, caller().api_key_id)
         key = shared.settings.certificate_key
         certificate = start_certificate(session, supplier, batch_id, key=key, by=by)
@@ -87,16 +84,7 @@ def list_all(arguments: dict[str, Any]) -> Response:
 
     The response is one page. A Link header (rel="next") leads to the next one.
     """
-    listing = Listing.read(arguments)
-    with resources().Session.begin() as session:
-        found = reading.list_certificates(
-            session,
-            organisation_id=caller().organisation_id,
-            import_supplier=arguments.get("import_supplier"),
-            before=listing.after,
-            limit=listing.wanted,
-        )
-    return listing.answer(found, "certificate_id", _ANSWER.dump)
+    return answer_list(arguments, reading.list_certificates, "certificate_id", _ANSWER)
 
 
 @blueprint.get("/<certificate_id>/", endpoint="get_certificate")

@@ -13,7 +13,7 @@ from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.names import supplier_in_body
-from migration_service.blueprints.requests.paging import Listing
+from migration_service.blueprints.requests.paging import answer_list
 from migration_service.blueprints.requests.places import begin_answer, database_searches, while_client_waits
 from migration_service.blueprints.requests.resources import resources
 from migration_service.schemas.go_lives import (
@@ -34,7 +34,7 @@ from migration_service.services.undo.go_live import (
     report_go_live,
     start_go_live,
 )
-from migration_service.services.undo.orders import get_batch_of_wave
+from migration_service.services.undo.orders import batch_in_body
 from migration_service.tasks import jobs
 
 blueprint = make_blueprint(
@@ -118,16 +118,7 @@ def list_all(arguments: dict[str, Any]) -> Response:
 
     The response is one page. A Link header (rel="next") leads to the next one.
     """
-    listing = Listing.read(arguments)
-    with resources().Session.begin() as session:
-        reports = list_go_lives(
-            session,
-            organisation_id=caller().organisation_id,
-            import_supplier=arguments.get("import_supplier"),
-            before=listing.after,
-            limit=listing.wanted,
-        )
-    return listing.answer(reports, "go_live_id", GoLiveAnswerSchema().dump)
+    return answer_list(arguments, list_go_lives, "go_live_id", GoLiveAnswerSchema())
 
 
 @blueprint.get("/<go_live_id>/", endpoint="get_go_live")
@@ -159,9 +150,7 @@ def cancel(go_live_id: str) -> Response:
 
 def _read_order(session: Session, body: dict[str, Any]) -> GoLiveOrder:
     supplier = supplier_in_body(session, body)
-    batch_id = body.get("batch")
-    if "wave" in body:
-        batch_id = get_batch_of_wave(session, body["wave"]["plan_id"], body["wave"]["number"], supplier)
+    batch_id = batch_in_body(session, body, supplier)
     return GoLiveOrder(
         supplier=supplier,
         gate=Gate.of(resources().settings),

@@ -14,7 +14,7 @@ from migration_service.blueprints.requests.description_headers import CSV, refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.names import supplier_in_body
-from migration_service.blueprints.requests.paging import Listing
+from migration_service.blueprints.requests.paging import answer_list
 from migration_service.blueprints.requests.places import begin_answer, database_searches, while_client_waits
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream_lines
@@ -30,7 +30,7 @@ from migration_service.schemas.undo import (
 )
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.access.scopes import Scope
-from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo, get_wave_to_undo
+from migration_service.services.undo.orders import UndoOrder, batch_in_body, get_batch_to_undo
 from migration_service.services.undo.preview import preview_undo
 from migration_service.services.undo.reading import get_undo, list_undos, report_undo, stream_outcomes
 from migration_service.services.undo.starting import cancel_undo, start_undo
@@ -124,16 +124,7 @@ def list_all(arguments: dict[str, Any]) -> Response:
 
     The response is one page. A Link header (rel="next") leads to the next one.
     """
-    listing = Listing.read(arguments)
-    with resources().Session.begin() as session:
-        reports = list_undos(
-            session,
-            organisation_id=caller().organisation_id,
-            import_supplier=arguments.get("import_supplier"),
-            before=listing.after,
-            limit=listing.wanted,
-        )
-    return listing.answer(reports, "undo_id", UndoAnswerSchema().dump)
+    return answer_list(arguments, list_undos, "undo_id", UndoAnswerSchema())
 
 
 @blueprint.get("/<undo_id>/", endpoint="get_undo")
@@ -186,14 +177,10 @@ def cancel(undo_id: str) -> Response:
 def read_order(session: Session, body: dict[str, Any]) -> UndoOrder:
     """Return the order in a body that names accounts, a batch or a wave."""
     supplier = supplier_in_body(session, body)
-    batch = None
-    if "batch" in body:
-        batch = get_batch_to_undo(session, body["batch"], supplier)
-    elif "wave" in body:
-        batch = get_wave_to_undo(session, body["wave"]["plan_id"], body["wave"]["number"], supplier)
+    batch_id = batch_in_body(session, body, supplier)
     return UndoOrder(
         supplier=supplier,
-        batch=batch,
+        batch=get_batch_to_undo(session, batch_id, supplier) if batch_id else None,
         external_account_numbers=body.get("external_account_numbers", ()),
         reason=body.get("reason", ""),
         by=body.get("by"),

@@ -21,7 +21,7 @@ from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.views import VIEWS, Need
 from migration_service.blueprints.requests.holding import disregard_effects
 from migration_service.blueprints.requests.resources import resources
-from migration_service.models import Batch, ImportSupplier, WavePlan
+from migration_service.models import Batch, Certificate, ImportSupplier, Undo, WavePlan
 from migration_service.origin import ActorKind, Origin, set_origin
 from migration_service.services.access.operator_sessions import (
     ActiveSession,
@@ -29,12 +29,11 @@ from migration_service.services.access.operator_sessions import (
     session_times,
 )
 from migration_service.services.access.operators import AuthenticatedOperator
-from migration_service.services.batches.control import get_batch
 from migration_service.services.setup.organisations import list_organisations
-from migration_service.services.setup.suppliers import KnownSupplier, find_import_supplier
-from migration_service.services.waves.reading import get_plan
+from migration_service.services.setup.suppliers import KnownSupplier, find_import_supplier, get_owned
 
 _Item = TypeVar("_Item")
+_Owned = TypeVar("_Owned", Batch, WavePlan, Undo, Certificate)
 
 
 #: The name in the cookie of the token of the session.
@@ -186,17 +185,21 @@ def supplier_of(session: Session, code: str) -> KnownSupplier:
     return supplier
 
 
+def visible_row(
+    session: Session, model: type[_Owned], id_: UUID, error: type[errors.NotFoundError]
+) -> _Owned:
+    """Return the row with this id. Raise `error` if the operator may not see it."""
+    found = get_owned(session, model, str(id_), error, None)
+    if not sees(found.organisation_id):
+        raise error(found=str(id_))
+    return found
+
+
 def batch_of(session: Session, batch_id: UUID) -> Batch:
     """Return the batch with this id. Raise BatchNotFoundError if the operator may not see it."""
-    batch = get_batch(session, str(batch_id), organisation_id=None)
-    if not sees(batch.organisation_id):
-        raise errors.BatchNotFoundError(found=str(batch_id))
-    return batch
+    return visible_row(session, Batch, batch_id, errors.BatchNotFoundError)
 
 
 def plan_of(session: Session, plan_id: UUID) -> WavePlan:
     """Return the wave plan with this id. Raise WavePlanNotFoundError if the operator may not see it."""
-    plan = get_plan(session, str(plan_id), organisation_id=None)
-    if not sees(plan.organisation_id):
-        raise errors.WavePlanNotFoundError(found=str(plan_id))
-    return plan
+    return visible_row(session, WavePlan, plan_id, errors.WavePlanNotFoundError)

@@ -5,6 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from flask import Response, jsonify, request, url_for
+from marshmallow import Schema
+
+from migration_service.blueprints.requests.interface import caller
+from migration_service.blueprints.requests.resources import resources
 
 #: The entries of a page of the console.
 SHOWN = 50
@@ -47,7 +51,8 @@ class Listing(Generic[_Key]):
     def page(self, entries: list[_Entry], key: str, *, follow: bool) -> list[_Entry]:
         """Return the entries of the page. `follow` tells whether there is a next page."""
         if follow:
-            self.cursor = getattr(entries[-1], key)
+            last: Any = entries[-1]
+            self.cursor = last[key] if isinstance(last, dict) else getattr(last, key)
         return entries
 
     def answer(self, found: Sequence[_Entry], key: str, write: Callable[[_Entry], Any]) -> Response:
@@ -56,6 +61,22 @@ class Listing(Generic[_Key]):
         if self.cursor is not None:
             link_next(response, self.limit, str(self.cursor))
         return response
+
+
+def answer_list(
+    arguments: Mapping[str, Any], find: Callable[..., Sequence[Any]], key: str, schema: Schema
+) -> Response:
+    """Answer with a page of what `find` lists of the caller's organisation and a supplier, newest first."""
+    listing = Listing.read(arguments)
+    with resources().Session.begin() as session:
+        found = find(
+            session,
+            organisation_id=caller().organisation_id,
+            import_supplier=arguments.get("import_supplier"),
+            before=listing.after,
+            limit=listing.wanted,
+        )
+    return listing.answer(found, key, schema.dump)
 
 
 def link_next(response: Response, limit: int, cursor: str) -> None:

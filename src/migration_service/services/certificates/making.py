@@ -34,8 +34,13 @@ from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.results.counts import get_progress
 from migration_service.services.reconciliation.answer import describe_verdict
 from migration_service.services.reconciliation.comparisons import find_kept
-from migration_service.services.reconciliation.created_sql import JOIN_ORIGIN, created_account
+from migration_service.services.reconciliation.created_sql import (
+    JOIN_ORIGIN,
+    PLAN_EACH_TIME,
+    created_account,
+)
 from migration_service.services.reconciliation.receipts import Receipt, read_receipt
+from migration_service.services.reconciliation.verdict import list_problems
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 
 _SALT = 32
@@ -100,7 +105,7 @@ def _hash_accounts(session: Session, certificate: Certificate) -> int:
         "limit": format_.SUBTREE,
         **({"batch_id": certificate.batch_id} if is_batch else {}),
     }
-    session.execute(_PREPARE)
+    session.execute(PLAN_EACH_TIME)
     options = {"stream_results": True, "yield_per": _TOGETHER}
     rows = session.execute(_PAGE_OF_BATCH if is_batch else _PAGE, values, execution_options=options)
     leaves: list[bytes] = []
@@ -212,7 +217,7 @@ def _describe_parts(
             "book": verdict.book and verdict.book.totals,
             **describe_verdict(verdict),
             # What nobody has accepted, and what was, of which an account is named by its place here.
-            "open": [{"problem": problem, "number": number} for problem, number in receipt.open.items()],
+            "open": list_problems(receipt.open),
             "exceptions": _list(session, _EXCEPTIONS, values),
             # Whether the certificate has exactly the accounts that were compared.
             "is_of_all_compared": certificate.accounts == created,
@@ -232,8 +237,6 @@ def _list(session: Session, statement: Any, values: dict[str, Any]) -> list[dict
 _COPY = (
     "COPY certificate_leaf (certificate_id, number, external_account_number, leaf, entry, subtree) FROM STDIN"
 )
-#: Planned each time, because a plan made while the tables were small would read whole tables.
-_PREPARE = text("SELECT set_config('plan_cache_mode', 'force_custom_plan', true)")
 
 # The account is read from its rows only, as in reconciliation.
 _SELECTED = f"""

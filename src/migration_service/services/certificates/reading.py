@@ -1,9 +1,7 @@
 """Reading certificates: lists, the file, and the proof of one account."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
-from uuid import UUID
+from typing import Any
 
 import msgspec
 from sqlalchemy import select
@@ -18,25 +16,11 @@ from migration_service.errors import (
 )
 from migration_service.models import Certificate, CertificateLeaf, ImportSupplier
 from migration_service.services.certificates.making import read_subtrees
-from migration_service.services.setup.suppliers import get_owned, which_are_owned
+from migration_service.services.setup.suppliers import get_owned, list_owned
 
+_COLUMNS = ("batch_id", "requested_by", "created_at", "finished_at", "accounts")
 #: The leaves that are written together.
 _PAGE = 1_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CertificateReport:
-    """A certificate, and how far it is. The names are those of the interface."""
-
-    certificate_id: UUID
-    import_supplier: str
-    batch_id: UUID | None
-    requested_by: str
-    created_at: datetime
-    finished_at: datetime | None
-    accounts: int
-    clean: bool | None
-    public_key: str | None
 
 
 def get_certificate(session: Session, certificate_id: str, *, organisation_id: int | None) -> Certificate:
@@ -44,37 +28,21 @@ def get_certificate(session: Session, certificate_id: str, *, organisation_id: i
     return get_owned(session, Certificate, certificate_id, CertificateNotFoundError, organisation_id)
 
 
-def list_certificates(
-    session: Session,
-    *,
-    organisation_id: int | None,
-    import_supplier: str | None = None,
-    before: UUID | None = None,
-    limit: int,
-) -> list[CertificateReport]:
-    """Return what is known of the certificates older than `before`, newest first."""
-    statement = select(Certificate).join(ImportSupplier, ImportSupplier.id == Certificate.import_supplier_id)
-    statement = statement.where(*which_are_owned(Certificate, organisation_id, import_supplier))
-    if before is not None:
-        statement = statement.where(Certificate.id < before)
-    found = session.scalars(statement.order_by(Certificate.id.desc()).limit(limit))
-    return [describe_certificate(session, it) for it in found]
+def list_certificates(session: Session, **wanted: Any) -> list[dict[str, Any]]:
+    """Return what is known of the certificates that `list_owned` finds."""
+    return [describe_certificate(session, it) for it in list_owned(session, Certificate, **wanted)]
 
 
-def describe_certificate(session: Session, certificate: Certificate) -> CertificateReport:
-    """Return what is known of a certificate."""
+def describe_certificate(session: Session, certificate: Certificate) -> dict[str, Any]:
+    """Return what is known of a certificate, by the names of the interface."""
     lines = (certificate.beginning or "").splitlines()
-    return CertificateReport(
-        certificate_id=certificate.id,
-        import_supplier=session.get_one(ImportSupplier, certificate.import_supplier_id).code,
-        batch_id=certificate.batch_id,
-        requested_by=certificate.requested_by,
-        created_at=certificate.created_at,
-        finished_at=certificate.finished_at,
-        accounts=certificate.accounts,
-        clean=msgspec.json.decode(lines[2])["clean"] if lines else None,
-        public_key=msgspec.json.decode(lines[1])["public_key"] if lines else None,
-    )
+    return {
+        "certificate_id": certificate.id,
+        "import_supplier": session.get_one(ImportSupplier, certificate.import_supplier_id).code,
+        "clean": msgspec.json.decode(lines[2])["clean"] if lines else None,
+        "public_key": msgspec.json.decode(lines[1])["public_key"] if lines else None,
+        **{name: getattr(certificate, name) for name in _COLUMNS},
+    }
 
 
 def require_finished(certificate: Certificate) -> bytes:

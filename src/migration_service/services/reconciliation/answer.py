@@ -13,7 +13,7 @@ from migration_service.models import Comparison
 from migration_service.services.reconciliation import comparisons
 from migration_service.services.reconciliation.differences import NOT_COMPARED
 from migration_service.services.reconciliation.submitted import find_open
-from migration_service.services.reconciliation.verdict import Verdict
+from migration_service.services.reconciliation.verdict import Verdict, list_problems
 from migration_service.services.setup.suppliers import KnownSupplier
 
 #: The number of entries written together.
@@ -69,7 +69,7 @@ def describe_verdict(verdict: Verdict) -> dict[str, Any]:
         "compared_at": verdict.compared_at and write_moment(verdict.compared_at),
         "created_since": verdict.created_since,
         "undone_since": verdict.undone_since,
-        "problems": [{"problem": problem, "number": number} for problem, number in verdict.problems.items()],
+        "problems": list_problems(verdict.problems),
         "created_clean": verdict.is_created_clean,
         "complete": verdict.sent.is_complete,
         "clean": verdict.is_clean,

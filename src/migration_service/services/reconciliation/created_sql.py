@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import count, groupby
 
-from sqlalchemy import Column
+from sqlalchemy import Column, text
 
 from migration_service.db.base import Base
 from migration_service.models import Account, Ledger
@@ -22,6 +22,9 @@ from migration_service.models.part import (
     table_of,
 )
 from migration_service.states import Outcome, TransactionPeriod
+
+#: For the statements that compare: a plan made while the tables were small would read whole tables.
+PLAN_EACH_TIME = text("SELECT set_config('plan_cache_mode', 'force_custom_plan', true)")
 
 # Data added later has changed the balance, and is subtracted again.
 _ADDED = f"""(

@@ -39,12 +39,16 @@ from migration_service.schemas.old_figures import OldFiguresLineSchema
 from migration_service.services.batches.intake.quotas import lease_upload
 from migration_service.services.batches.intake.spool import SpooledLines, spool
 from migration_service.services.batches.intake.storing import IntakeLimits
+from migration_service.services.reconciliation.created_sql import PLAN_EACH_TIME
 from migration_service.services.reconciliation.differences import FigureTotals, Totals
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import Figure, FigureBucket, ImportState, TransactionPeriod
 
 #: The number of accounts compared together.
 PAGE = 1_000
+_COLUMNS = (
+    *("file_name", "file_bytes", "accounts", "tolerance", "tolerance_days", "uploaded_at", "uploaded_by"),
+)
 _ACCOUNT = "external_account_number"
 _LINE = OldFiguresLineSchema()
 _AMOUNTS = (Figure.LEDGER_BALANCES, Figure.MONTHLY_ADVANCE_AMOUNT)
@@ -238,20 +242,13 @@ def get_figures(session: Session, supplier: KnownSupplier) -> OldFigures:
 def describe_figures(file: OldFigures, comparison: Comparison | None) -> dict[str, Any]:
     """Return what is known of a file, and the counts of the kept comparison if that has compared it."""
     totals = msgspec.convert(comparison.totals, Totals).figures if comparison else FigureTotals()
-    is_of_file = totals.upload_id == file.upload_id
-    if not is_of_file:
+    kept = comparison if totals.upload_id == file.upload_id else None
+    if kept is None:
         totals = FigureTotals()
-    return {
-        "file_name": file.file_name,
+    return {name: getattr(file, name) for name in _COLUMNS} | {
         "file_sha256": file.file_sha256.hex(),
-        "file_bytes": file.file_bytes,
-        "accounts": file.accounts,
-        "tolerance": file.tolerance,
-        "tolerance_days": file.tolerance_days,
-        "uploaded_at": file.uploaded_at,
-        "uploaded_by": file.uploaded_by,
-        "comparison_id": comparison.id if comparison and is_of_file else None,
-        "compared_at": comparison.finished_at if comparison and is_of_file else None,
+        "comparison_id": kept and kept.id,
+        "compared_at": kept and kept.finished_at,
         "compared": totals.compared,
         "not_created": totals.not_created,
         "differing": totals.differing,
@@ -299,7 +296,7 @@ def compare_figures(session: Session, comparison: Comparison, totals: FigureTota
         place = {}
     listed = _PAGE if comparison.batch_id is None else _PAGE_OF_BATCH
     values = {"import_supplier_id": comparison.import_supplier_id, "batch_id": comparison.batch_id}
-    session.execute(_PREPARE)
+    session.execute(PLAN_EACH_TIME)
     rows = session.execute(listed, {**values, "after": place.get("after", 0), "limit": PAGE}).all()
     tolerance = Tolerance(file.tolerance, file.tolerance_days)
     for row in rows:
@@ -465,6 +462,3 @@ _PAGE_OF_BATCH = text(f"""
           AND external_account_number = line.external_account_number OFFSET 0) AS figure ON true {_COMPARED}
     ORDER BY place
 """).bindparams(bindparam("batch_id", type_=Uuid))
-
-# It is planned each time, because a plan made while the tables were small would read whole tables.
-_PREPARE = text("SELECT set_config('plan_cache_mode', 'force_custom_plan', true)")

@@ -19,10 +19,11 @@ from migration_service.models import ComparedAccount, Comparison, ReceiptExcepti
 from migration_service.origin import current_origin
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.reconciliation.comparisons import find_kept
-from migration_service.services.reconciliation.verdict import Verdict, judge
+from migration_service.services.reconciliation.verdict import Verdict, judge, list_problems
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchMode, Problem
 
+_OF_EXCEPTION = ("problem", "number", "external_account_number", "reason", "accepted_by")
 #: The largest number of files in a receipt.
 _MOST_FILES = 1_000
 
@@ -63,17 +64,11 @@ class Receipt:
             "comparison_id": self.comparison_id and str(self.comparison_id),
             "compared_at": verdict.compared_at and write_moment(verdict.compared_at),
             "clean": verdict.is_clean,
-            "problems": _numbers(verdict.problems),
-            "open": _numbers(self.open),
+            "problems": list_problems(verdict.problems),
+            "open": list_problems(self.open),
             "exceptions": [
-                {
-                    "problem": it.problem,
-                    "number": it.number,
-                    "external_account_number": it.external_account_number,
-                    "reason": it.reason,
-                    "accepted_by": it.accepted_by,
-                    "created_at": write_moment(it.created_at),
-                }
+                {name: getattr(it, name) for name in _OF_EXCEPTION}
+                | {"created_at": write_moment(it.created_at)}
                 for it in self.exceptions
             ],
             "sent": verdict.sent.sent,
@@ -173,10 +168,6 @@ def list_named_exceptions(
     own = select(ReceiptException).join(Comparison, Comparison.id == ReceiptException.comparison_id)
     named = one_of(ReceiptException.external_account_number.expression, numbers)
     return session.scalars(own.where(Comparison.import_supplier_id == supplier.id, named)).all()
-
-
-def _numbers(problems: dict[Problem, int]) -> list[dict[str, Any]]:
-    return [{"problem": problem.value, "number": number} for problem, number in problems.items()]
 
 
 _FILES = text(f"""

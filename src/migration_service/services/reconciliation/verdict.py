@@ -7,6 +7,7 @@ its exit status, REST, the console, reports, waves with their events, and the pr
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Uuid, bindparam, text
@@ -173,6 +174,11 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
         not_compared=sum(it.not_compared for it in verdicts),
         differing=sum(it.differing for it in verdicts),
     )
+
+
+def list_problems(problems: Mapping[Problem, int]) -> list[dict[str, Any]]:
+    """Return problems with their numbers, as values for JSON."""
+    return [{"problem": problem.value, "number": number} for problem, number in problems.items()]
 
 
 def describe_problems(problems: Mapping[Problem, int]) -> list[str]:

@@ -224,6 +224,23 @@ def which_are_owned(
     return owned + ([] if import_supplier is None else [ImportSupplier.code == import_supplier])
 
 
+def list_owned(
+    session: Session,
+    model: type[_Owned],
+    *,
+    organisation_id: int | None,
+    import_supplier: str | None = None,
+    before: UUID | None = None,
+    limit: int = 50,
+) -> Sequence[_Owned]:
+    """Return the rows older than `before` that the actor may see, as `which_are_owned` says, newest first."""
+    statement = select(model).join(ImportSupplier, ImportSupplier.id == model.import_supplier_id)
+    statement = statement.where(*which_are_owned(model, organisation_id, import_supplier))
+    if before is not None:
+        statement = statement.where(model.id < before)
+    return session.scalars(statement.order_by(model.id.desc()).limit(limit)).all()
+
+
 def list_import_suppliers(session: Session) -> Sequence[tuple[ImportSupplier, str]]:
     """Return all import suppliers with their organisation's names, ordered by code, for operators."""
     owned = select(ImportSupplier, Organisation.name).join(Organisation)

@@ -46,7 +46,7 @@ from migration_service.services.reconciliation.receipts import (
     read_receipt,
 )
 from migration_service.services.reconciliation.verdict import describe_problems
-from migration_service.services.setup.suppliers import KnownSupplier, get_owned, which_are_owned
+from migration_service.services.setup.suppliers import KnownSupplier, get_owned, list_owned
 from migration_service.services.undo.going_live import (
     OF_BATCH,
     OF_NUMBERS,
@@ -158,26 +158,6 @@ class GoLivePreview:
     not_ready: list[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoLiveReport:
-    """A go-live and its progress. The names are those of the interface."""
-
-    go_live_id: UUID
-    import_supplier: str
-    batch_id: UUID | None
-    plan_id: UUID | None
-    wave_number: int | None
-    state: str
-    live_at: datetime
-    decided_by: str | None
-    #: The number of accounts that have gone live, and of e-mails to customers that were released with them.
-    accounts: int
-    emails: int
-    receipt: dict[str, Any] | None
-    created_at: datetime
-    finished_at: datetime | None
-
-
 def preview_go_live(session: Session, order: GoLiveOrder) -> GoLivePreview:
     """Return the effect of a go-live. Nothing is changed. Raise the errors of `start_go_live`."""
     supplier, now = _check(session, order)
@@ -285,37 +265,21 @@ def get_go_live(session: Session, go_live_id: str, *, organisation_id: int | Non
     return get_owned(session, GoLive, go_live_id, GoLiveNotFoundError, organisation_id)
 
 
-def report_go_live(session: Session, it: GoLive) -> GoLiveReport:
-    """Return the report of a go-live."""
+def report_go_live(session: Session, it: GoLive) -> dict[str, Any]:
+    """Return a go-live and its progress, by the names of the interface."""
     wave = find_wave(session, it.batch_id)
-    return GoLiveReport(
-        go_live_id=it.id,
-        import_supplier=session.get_one(ImportSupplier, it.import_supplier_id).code,
-        plan_id=wave.plan_id if wave else None,
-        wave_number=wave.number if wave else None,
+    return {
+        "go_live_id": it.id,
+        "import_supplier": session.get_one(ImportSupplier, it.import_supplier_id).code,
+        "plan_id": wave.plan_id if wave else None,
+        "wave_number": wave.number if wave else None,
         **{name: getattr(it, name) for name in _COLUMNS},
-    )
+    }
 
 
-def list_go_lives(
-    session: Session,
-    *,
-    organisation_id: int | None,
-    import_supplier: str | None = None,
-    before: UUID | None = None,
-    limit: int = 50,
-) -> list[GoLiveReport]:
-    """Return the go-lives older than `before`, newest first, of the organisation or of all if it is None."""
-    statement = (
-        select(GoLive)
-        .join(ImportSupplier, ImportSupplier.id == GoLive.import_supplier_id)
-        .where(*which_are_owned(GoLive, organisation_id, import_supplier))
-        .order_by(GoLive.id.desc())  # in chronological order
-        .limit(limit)
-    )
-    if before is not None:
-        statement = statement.where(GoLive.id < before)
-    return [report_go_live(session, it) for it in session.scalars(statement)]
+def list_go_lives(session: Session, **wanted: Any) -> list[dict[str, Any]]:
+    """Return the go-lives that `list_owned` finds."""
+    return [report_go_live(session, it) for it in list_owned(session, GoLive, **wanted)]
 
 
 def _check(session: Session, order: GoLiveOrder, *, locked: bool = False) -> tuple[ImportSupplier, datetime]:

@@ -1,6 +1,6 @@
 """The request to undo imports: the accounts, the reason and the overridden blockers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,9 +86,11 @@ def get_batch_of_wave(session: Session, plan_id: str, number: int, supplier: Kno
     return str(get_wave(session, plan, number).batch_id)
 
 
-def get_wave_to_undo(session: Session, plan_id: str, number: int, supplier: KnownSupplier) -> Batch:
-    """Return the batch of a wave of the supplier, as `get_batch_to_undo` does."""
-    return get_batch_to_undo(session, get_batch_of_wave(session, plan_id, number, supplier), supplier)
+def batch_in_body(session: Session, body: Mapping[str, Any], supplier: KnownSupplier) -> str | None:
+    """Return the id of the batch that a body names, or of its wave of the supplier, or None."""
+    if wave := body.get("wave"):
+        return get_batch_of_wave(session, wave["plan_id"], wave["number"], supplier)
+    return body.get("batch")
 
 
 def require_overrides_allowed(overrides: frozenset[UndoBlocker], role: OperatorRole | None) -> None:

@@ -6,14 +6,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select, text
+from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.schemas.json import encode_json
 from migration_service.errors import UndoNotFoundError
 from migration_service.formats import ResultFormat, write_csv
-from migration_service.models import ImportSupplier, Undo, Wave
-from migration_service.services.setup.suppliers import get_owned, which_are_owned
+from migration_service.models import ImportSupplier, Undo
+from migration_service.services.setup.suppliers import get_owned, list_owned
 from migration_service.services.waves.reading import find_wave
 from migration_service.states import UndoOutcome
 
@@ -50,35 +50,16 @@ def get_undo(session: Session, undo_id: str, *, organisation_id: int | None) -> 
 
 def report_undo(session: Session, undo: Undo) -> UndoReport:
     """Return the full report of an undo."""
-    code = session.get_one(ImportSupplier, undo.import_supplier_id).code
-    wave = find_wave(session, undo.batch_id)
     counts = dict.fromkeys(map(str, UndoOutcome), 0)
     kept: dict[str, int] = {}
     for kind, name, number in session.execute(_COUNTS, {"undo_id": undo.id}):
         (counts if kind == "outcome" else kept)[name] = number
-    return UndoReport(**_fields(undo, code, wave), counts=counts, kept_counts=kept)
+    return UndoReport(**_fields(session, undo), counts=counts, kept_counts=kept)
 
 
-def list_undos(
-    session: Session,
-    *,
-    organisation_id: int | None,
-    import_supplier: str | None = None,
-    before: UUID | None = None,
-    limit: int = 50,
-) -> list[UndoReport]:
-    """Return the undos older than `before`, newest first, of the organisation or of all if it is None."""
-    statement = (
-        select(Undo, ImportSupplier.code, Wave)
-        .join(ImportSupplier, ImportSupplier.id == Undo.import_supplier_id)
-        .outerjoin(Wave, Wave.batch_id == Undo.batch_id)
-        .where(*which_are_owned(Undo, organisation_id, import_supplier))
-        .order_by(Undo.id.desc())  # in chronological order
-        .limit(limit)
-    )
-    if before is not None:
-        statement = statement.where(Undo.id < before)
-    return [UndoReport(**_fields(*row)) for row in session.execute(statement)]
+def list_undos(session: Session, **wanted: Any) -> list[UndoReport]:
+    """Return the undos that `list_owned` finds, without counts."""
+    return [UndoReport(**_fields(session, undo)) for undo in list_owned(session, Undo, **wanted)]
 
 
 def stream_outcomes(
@@ -109,10 +90,11 @@ def stream_outcomes(
             yield b"".join(encode_json(line) + b"\n" for line in lines)
 
 
-def _fields(undo: Undo, code: str, wave: Wave | None) -> dict[str, Any]:
+def _fields(session: Session, undo: Undo) -> dict[str, Any]:
+    wave = find_wave(session, undo.batch_id)
     return {name: getattr(undo, name) for name in _COLUMNS} | {
         "undo_id": undo.id,
-        "import_supplier": code,
+        "import_supplier": session.get_one(ImportSupplier, undo.import_supplier_id).code,
         "plan_id": wave.plan_id if wave else None,
         "wave_number": wave.number if wave else None,
         "overrides": list(undo.overrides),

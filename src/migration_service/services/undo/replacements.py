@@ -4,8 +4,9 @@ The accounts are the lines of a batch of pending accounts. Accounts of the targe
 by it, too, so that a wave that was undone or corrected is imported again.
 """
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import select, text
@@ -43,46 +44,26 @@ from migration_service.states import (
 PIECE = 500
 
 
-@dataclass(frozen=True, slots=True)
-class KeptBack:
-    """Why accounts would not be replaced or created, and the external account numbers of some."""
+def preview_replacement(session: Session, order: UndoOrder) -> dict[str, Any]:
+    """Return the effect that a replacement of these accounts would have now, by the names of the interface.
 
-    code: str
-    accounts: int
-    examples: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class ReplacementPreview:
-    """The effect of a replacement."""
-
-    import_supplier: str
-    #: The accounts of the target that were ever staged, and those that would be replaced, and created.
-    accounts: int
-    replaced: int
-    created: int
-    #: Accounts that exist in the newest version that was sent.
-    unchanged: int
-    blockers: list[KeptBack]
-
-
-def preview_replacement(session: Session, order: UndoOrder) -> ReplacementPreview:
-    """Return the effect that a replacement of these accounts would have now. Nothing is changed."""
+    Nothing is changed.
+    """
     allow_minutes(session)
     statement = _PREVIEW.format(judged=_judge(order), examples=EXAMPLES)
-    found = [KeptBack(*row) for row in session.execute(text(statement), order.values())]
-    counts = {it.code: it.accounts for it in found}
-    blockers = [it for it in found if it.code not in (_REPLACED, _CREATED, _UNCHANGED)]
-    if misfits := _find_misfits(session, order):
-        blockers.append(KeptBack(AddedDataDoesNotFitError.code, len(misfits), misfits[:EXAMPLES]))
-    return ReplacementPreview(
-        import_supplier=order.supplier.code,
-        accounts=sum(counts.values()),
-        replaced=counts.get(_REPLACED, 0) - len(misfits),
-        created=counts.get(_CREATED, 0),
-        unchanged=counts.get(_UNCHANGED, 0),
-        blockers=blockers,
-    )
+    found = [dict(row) for row in session.execute(text(statement), order.values()).mappings()]
+    counts = Counter({it["code"]: it["accounts"] for it in found})
+    misfits = _find_misfits(session, order)
+    code = AddedDataDoesNotFitError.code
+    own = [{"code": code, "accounts": len(misfits), "examples": misfits[:EXAMPLES]}] if misfits else []
+    return {
+        "import_supplier": order.supplier.code,
+        "accounts": counts.total(),
+        "replaced": counts[_REPLACED] - len(misfits),
+        "created": counts[_CREATED],
+        "unchanged": counts[_UNCHANGED],
+        "blockers": [it for it in found if it["code"] not in (_REPLACED, _CREATED, _UNCHANGED)] + own,
+    }
 
 
 def start_replacement(
@@ -173,7 +154,7 @@ _KIND = f"""
          WHEN process.refused_payload IS NULL THEN '{_UNCHANGED}' ELSE '{_REPLACED}' END"""
 
 _PREVIEW = """
-    SELECT kind, count(*) AS accounts,
+    SELECT kind AS code, count(*) AS accounts,
            (array_agg(external_account_number ORDER BY process_id))[1:{examples}] AS examples
     FROM ({judged}) AS judged GROUP BY kind ORDER BY accounts DESC, kind
 """

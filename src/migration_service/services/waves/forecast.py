@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from math import exp, log, sqrt
 from typing import Any
 
+import msgspec
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -135,12 +136,13 @@ def read_runs(session: Session, import_supplier_id: int) -> list[MeasuredRun]:
     found = []
     for mode, limit in ((BatchMode.IMPORT, _IMPORTS), (BatchMode.DRY_RUN, 1)):
         rows = session.execute(batches.where(Batch.mode == mode).limit(limit)).all()
-        is_rehearsal = mode is BatchMode.DRY_RUN
-        for age, (batch_id, limit_of_run) in enumerate(rows):
-            work = list_work(session, batch_id)
-            found.append(
-                MeasuredRun.of(work, age=age, is_rehearsal=is_rehearsal, lines_per_minute=limit_of_run)
-            )
+        for age, (batch_id, own_limit) in enumerate(rows):
+            kind: dict[str, Any] = {
+                "age": age,
+                "is_rehearsal": mode is BatchMode.DRY_RUN,
+                "lines_per_minute": own_limit,
+            }
+            found.append(MeasuredRun.of(list_work(session, batch_id), **kind))
     return [run for run in found if run is not None]
 
 
@@ -168,15 +170,13 @@ def forecast_start(
     now = clock.read_clock(session)
     if seconds is None:
         return None
-    found = asdict(forecast_end(seconds, wave.time_window, (now, now)))
-    return {name: it.isoformat() if isinstance(it, datetime) else it for name, it in found.items()}
+    stored: dict[str, Any] = msgspec.to_builtins(forecast_end(seconds, wave.time_window, (now, now)))
+    return stored
 
 
 def read_forecast(stored: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the members of a stored forecast, or none."""
-    return {
-        name: datetime.fromisoformat(it) if isinstance(it, str) else it for name, it in (stored or {}).items()
-    }
+    return asdict(msgspec.convert(stored, Forecast)) if stored else {}
 
 
 def _find_end(window: Window | None, at: datetime, seconds: float) -> tuple[datetime | None, bool]:

@@ -21,7 +21,7 @@ from migration_service.services.undo import reading
 from migration_service.services.undo.execution import revert_piece
 from migration_service.services.undo.go_live import Gate, GoLiveOrder, preview_go_live
 from migration_service.services.undo.open_work import OPEN_WORK, find_open_work
-from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo, get_wave_to_undo
+from migration_service.services.undo.orders import UndoOrder, get_batch_of_wave, get_batch_to_undo
 from migration_service.services.undo.reading import stream_outcomes
 from migration_service.services.undo.starting import start_undo
 from migration_service.services.waves.reading import list_waves
@@ -100,12 +100,12 @@ def test_a_batch_and_a_wave_are_undone_by_their_own_supplier(
     second = get_import_supplier(session, f"{own.code}2", organisation_id=None)
     assert get_batch_to_undo(session, str(batch.id), own) is batch
     wave = list_waves(session, plan.id)[1]
-    assert get_wave_to_undo(session, str(plan.id), 2, own).id == wave.batch_id
+    assert get_batch_of_wave(session, str(plan.id), 2, own) == str(wave.batch_id)
     for supplier in (second, find_supplier(session, other)):
         with pytest.raises(errors.BatchNotFoundError, match=str(batch.id)):
             get_batch_to_undo(session, str(batch.id), supplier)
         with pytest.raises(errors.WavePlanNotFoundError, match=str(plan.id)):
-            get_wave_to_undo(session, str(plan.id), 2, supplier)
+            get_batch_of_wave(session, str(plan.id), 2, supplier)
 
 
 def _outcomes(session: Session, undo: models.Undo) -> list[str]:

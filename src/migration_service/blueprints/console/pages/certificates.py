@@ -7,13 +7,13 @@ from flask import Blueprint, Response, render_template, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
-from migration_service import errors
-from migration_service.blueprints.console.access import current_operator, sees, supplier_of
+from migration_service.blueprints.console.access import current_operator, supplier_of, visible_row
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.pages.downloads import send_file
 from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
+from migration_service.errors import CertificateNotFoundError
 from migration_service.models import Certificate
 from migration_service.services.certificates import reading
 from migration_service.services.certificates.making import start_certificate
@@ -82,8 +82,4 @@ def download(certificate_id: UUID) -> Response:
 
 
 def _certificate_of(session: Session, certificate_id: UUID) -> Certificate:
-    """Return a certificate. Raise CertificateNotFoundError if the operator may not see it."""
-    certificate = reading.get_certificate(session, str(certificate_id), organisation_id=None)
-    if not sees(certificate.organisation_id):
-        raise errors.CertificateNotFoundError(found=str(certificate_id))
-    return certificate
+    return visible_row(session, Certificate, certificate_id, CertificateNotFoundError)

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 from wtforms import SelectMultipleField
 
-from migration_service.blueprints.console.access import batch_of, current_operator, sees, supplier_of
+from migration_service.blueprints.console.access import batch_of, current_operator, supplier_of, visible_row
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act, reason_field
 from migration_service.blueprints.console.acts import Act, add_acts
 from migration_service.blueprints.console.display import name_batch
@@ -173,10 +173,7 @@ def outcomes(undo_id: UUID) -> Response:
 
 
 def _get(session: Session, undo_id: UUID) -> Undo:
-    undo = reading.get_undo(session, str(undo_id), organisation_id=None)
-    if not sees(undo.organisation_id):
-        raise UndoNotFoundError(found=str(undo_id))
-    return undo
+    return visible_row(session, Undo, undo_id, UndoNotFoundError)
 
 
 _CANCEL = Act[reading.UndoReport](
