@@ -3,19 +3,27 @@
 MIGRATION_SERVICE_PROGRAMME=20000 runs it with so many accounts.
 """
 
+import csv
 import os
 import secrets
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
+from zlib import crc32
 
+import msgspec
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from drill.scene import TEAM, Scene
+from migration_service_local.samples import generate_accounts
 from support.browser import LIGHT, Visitor, needs_chromium
 from support.console_steps import PATIENCE, book_of, log_in, number_on, upload, wait_for, wait_for_end
+from support.deliveries import PAID, pay
 
 pytestmark = needs_chromium
 
@@ -112,11 +120,14 @@ def test_a_programme_is_run_from_the_check_to_the_go_live_by_the_console_alone(l
     file.write_bytes(b"\n".join(book_of(lead.code, ACCOUNTS, broken=0.1)))
     failed = _check_and_rehearse(lead, file)
     refused = _stage(lead, failed)
-    _migrate_in_waves(lead, ACCOUNTS - failed)
+    plan = _migrate_in_waves(lead, ACCOUNTS - failed)
     _correct(lead, lead.folder / "corrected.ndjson", refused)
     _migrate_the_rest(lead)
-    _account_for_everything(lead)
+    before = _take_the_second_delivery(lead, plan)
+    after = _account_for_everything(lead)
+    assert {number: after[number] for number in before} == before, "no customer's number changed"
     _close(lead)
+    _certify(lead)
     assert lead.barriers == []
     assert lead.visitor.complaints == []
 
@@ -141,7 +152,7 @@ def _stage(lead: Lead, failed: int) -> list[bytes]:
     return lead.download("Failed lines (NDJSON)").read_bytes().splitlines()
 
 
-def _migrate_in_waves(lead: Lead, pending: int) -> None:
+def _migrate_in_waves(lead: Lead, pending: int) -> str:
     """The documented plan: a pilot that waits for a person, and two waves. The second is undone."""
     pilot, second = pending // 6, pending // 3
     opens = datetime.now(UTC) - timedelta(hours=1)
@@ -180,6 +191,7 @@ def _migrate_in_waves(lead: Lead, pending: int) -> None:
     lead.open("")
     expect(lead.page.locator(".steps .next")).to_contain_text("Migrate the other waves")
     lead.sees(f"{pilot:,} of {ACCOUNTS:,} accounts that were sent are created")
+    return plan
 
 
 def _see_wave(lead: Lead, plan: str, number: int) -> None:
@@ -209,7 +221,66 @@ def _migrate_the_rest(lead: Lead) -> None:
     lead.act("Approve", _REASON)
 
 
-def _account_for_everything(lead: Lead) -> None:
+def _take_the_second_delivery(lead: Lead, plan: str) -> dict[str, str]:
+    """One account has changed, one is new, one has vanished, and a file of payments is wrong.
+
+    Return the numbers that there were before, without that of the account that has vanished.
+    """
+    lead.open("reconciliation/")
+    before = _numbers(lead)
+    _see_wave(lead, plan, 1)
+    lead.follow("The batch, with its errors")
+    results = lead.download("Results (NDJSON)").read_bytes().splitlines()
+    changed, vanished = [number_on(line) for line in results][:2]
+    (new,) = generate_accounts(1, supplier=lead.code, seed=crc32(lead.code.encode()), first=ACCOUNTS)
+    book = list(map(msgspec.json.decode, book_of(lead.code, ACCOUNTS, broken=0)))
+    second = [
+        it | {"billing_address1": "Keizersgracht 1"} if it["external_account_number"] == changed else it
+        for it in [*book, new]
+        if it is new or it["external_account_number"] in before.keys() - {vanished}
+    ]
+    upload(lead.visitor, lead.code, _write(lead, "second.ndjson", second), "stage")
+    assert wait_for_end(lead.visitor, _PATIENCE) == 0
+    stored = lead.page.url
+    _see_wave(lead, plan, 1)
+    lead.follow("Replace what differs")
+    expect(lead.page.locator("main")).to_contain_text("1 account is created again from its newest version")
+    lead.confirm(_REASON)
+    assert wait_for_end(lead.visitor, _PATIENCE) == 0
+
+    for amount in (2 * PAID, PAID):
+        payments = _write(lead, f"payments-{amount}.ndjson", [pay(lead.code, changed, amount)])
+        upload(lead.visitor, lead.code, payments, "import", "transactions")
+        assert wait_for_end(lead.visitor, _PATIENCE) == 0
+        if amount != PAID:
+            lead.act("Take back what was added", _REASON)
+            wait_for(lead.visitor, "COMPLETED", _PATIENCE)
+
+    lead.open(f"accounts/{vanished}/")
+    lead.act("Undo the import", _REASON)
+    wait_for(lead.visitor, "COMPLETED", _PATIENCE)
+    lead.open(f"accounts/{vanished}/")
+    lead.act("Skip", _REASON)
+    lead.page.goto(stored)
+    _migrate_the_rest(lead)
+    return {number: it for number, it in before.items() if number != vanished}
+
+
+def _write(lead: Lead, name: str, items: Iterable[dict[str, Any]]) -> Path:
+    file = lead.folder / name
+    file.write_bytes(b"\n".join(map(msgspec.json.encode, items)))
+    return file
+
+
+def _numbers(lead: Lead) -> dict[str, str]:
+    """Download the new number of each account by the old one."""
+    with lead.download("External and new numbers").open(newline="") as lines:
+        return {
+            row["external_account_number"]: row["service_account_number"] for row in csv.DictReader(lines)
+        }
+
+
+def _account_for_everything(lead: Lead) -> dict[str, str]:
     """Acknowledge what is not migrated, reconcile, and take the report and the numbers away."""
     lead.open("reconciliation/")
     for box in lead.page.locator("main tbody input[type=checkbox]").all():
@@ -220,8 +291,8 @@ def _account_for_everything(lead: Lead) -> None:
     if lead.page.locator("text=Compare all created accounts").count():
         lead.follow("Compare all created accounts")
     expect(lead.page.locator(".lead")).to_contain_text("Nothing is open. Every value of")
-    numbers = lead.download("External and new numbers").read_bytes().splitlines()
-    assert len(numbers) >= ACCOUNTS - 1
+    numbers = _numbers(lead)
+    assert len(numbers) >= ACCOUNTS - 2
     lead.open("")
     report = lead.download("Report")
     for text in (_REASON, "It stays with the supplier."):
@@ -229,6 +300,24 @@ def _account_for_everything(lead: Lead) -> None:
     with lead.visitor.second_tab() as other:
         other.page.goto(report.as_uri())
         lead.barriers += other.find_barriers()
+    return numbers
+
+
+def _certify(lead: Lead) -> None:
+    lead.open("certificates/")
+    lead.act("Make a certificate")
+    made = lead.page.locator("main tbody a")
+    for _ in range(60):
+        if made.count():
+            break
+        lead.page.wait_for_timeout(1_000)
+        lead.page.reload()
+    made.first.click()
+    lead.look()
+    file = lead.download("File to verify")
+    verify = [sys.executable, "-m", "migration_service_client", "certificate", "verify", str(file)]
+    done = subprocess.run(verify, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def _close(lead: Lead) -> None:

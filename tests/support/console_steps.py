@@ -20,9 +20,10 @@ def log_in(visitor: Visitor, scene: Scene) -> None:
     visitor.log_in("admin", (scene.home / "console-password").read_text().strip())
 
 
-def upload(visitor: Visitor, code: str, file: Path, step: str) -> None:
+def upload(visitor: Visitor, code: str, file: Path, step: str, kind: str = "accounts") -> None:
     """Upload a file, and see the page of its batch."""
     visitor.open(f"/suppliers/{code}/upload/")
+    visitor.page.select_option("#kind", kind)
     visitor.page.check(f"#step-{step}")
     visitor.page.select_option("#team", TEAM)
     visitor.page.set_input_files("#file", file)

@@ -45,7 +45,7 @@ def deliver(folder: Path) -> None:
     refused = {it["external_account_number"] for it in first if it["unknown_occupier"] == "perhaps"}
     paid = [it for it in numbers[::10] if it in kept - refused]
     for name, amount in ((WRONG, 2 * PAID), (RIGHT, PAID)):
-        _write(folder / name, [_pay(code, number, amount) for number in paid])
+        _write(folder / name, [pay(code, number, amount) for number in paid])
 
 
 def numbers_in(file: Path) -> set[str]:
@@ -53,7 +53,8 @@ def numbers_in(file: Path) -> set[str]:
     return {it["external_account_number"] for it in _read(file)}
 
 
-def _pay(code: str, number: str, amount: Decimal) -> dict[str, Any]:
+def pay(code: str, number: str, amount: Decimal) -> dict[str, Any]:
+    """Return a line with a payment of a customer."""
     payment = {
         "transaction_id": f"week 12 {number}",
         "transaction_date": f"{datetime.now(UTC):%Y-%m-%d}",

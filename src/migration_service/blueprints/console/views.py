@@ -81,6 +81,7 @@ VIEWS: dict[str, Need] = {
     "comparison.accounts": _OPERATE,
     "undo.undo_batch": _OPERATE,
     "undo.undo_account": _OPERATE,
+    "undo.replace_batch": _OPERATE,
     "undo.cancel": _OPERATE,
     "undo.show": _READ,
     "undo.show_all": _READ,

@@ -1,4 +1,4 @@
-"""Undo of imports before go-live: the preview, the start, and the outcome of each account."""
+"""Undo of imports before go-live, and replacement: each with its preview, and the outcome of an undo."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 from wtforms import SelectMultipleField
 
+from migration_service.blueprints.batch_upload import intake_limits
 from migration_service.blueprints.console.access import batch_of, current_operator, supplier_of, visible_row
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act, reason_field
 from migration_service.blueprints.console.acts import Act, add_acts
@@ -30,6 +31,7 @@ from migration_service.services.setup.suppliers import get_import_supplier_by_id
 from migration_service.services.undo import reading
 from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo
 from migration_service.services.undo.preview import UndoPreview, preview_undo
+from migration_service.services.undo.replacements import preview_replacement, start_replacement
 from migration_service.services.undo.starting import cancel_undo, start_undo
 from migration_service.states import BatchKind, UndoBlocker, UndoState
 from migration_service.tasks import jobs
@@ -76,6 +78,58 @@ def undo_account(code: str, number: str) -> AnyResponse:
 
     back = url_for("accounts.show", code=code, number=number)
     return _undo(find, _("Undo the import of account %(number)s", number=number), back)
+
+
+class ReplaceForm(ActionForm):
+    """The reason of the replacement."""
+
+    reason = reason_field()
+
+
+@blueprint.route("/batches/<uuid:batch_id>/replace/", methods=["GET", "POST"])
+def replace_batch(batch_id: UUID) -> AnyResponse:
+    """Replace the accounts of a batch that differ from the newest version that was sent."""
+    form = ReplaceForm()
+
+    def find(session: Session, reason: str = "") -> UndoOrder:
+        supplier = get_import_supplier_by_id(session, batch_of(session, batch_id).import_supplier_id)
+        found = get_batch_to_undo(session, str(batch_id), supplier)
+        return UndoOrder(supplier=supplier, batch=found, reason=reason)
+
+    def preview(session: Session) -> Preview:
+        found = preview_replacement(session, find(session))
+        facts = [(_("Accounts that exist as they were sent last"), found["unchanged"])]
+        facts += [(f"{it['code']}: {', '.join(it['examples'])}", it["accounts"]) for it in found["blockers"]]
+        replaced = ngettext(
+            "%(num)s account is created again from its newest version, under the same number.",
+            "%(num)s accounts are created again from their newest version, under the same number.",
+            found["replaced"],
+        )
+        created = ngettext(
+            "%(num)s account that was undone is created.",
+            "%(num)s accounts that were undone are created.",
+            found["created"],
+        )
+        is_empty = not found["replaced"] + found["created"]
+        return Preview(
+            title=_("Replace the accounts that differ"),
+            sentence=_("Nothing differs from what was sent last.")
+            if is_empty
+            else f"{replaced} {created}"
+            if found["created"]
+            else replaced,
+            button=_("Replace the accounts"),
+            back=url_for("batches.show", batch_id=batch_id),
+            is_empty=is_empty,
+            facts=tuple(facts),
+        )
+
+    def perform(session: Session) -> Done:
+        quotas = intake_limits(resources().settings).quotas
+        started = start_replacement(session, find(session, str(form.reason.data)), quotas)
+        return Done(_("The replacement has started."), url_for("batches.show", batch_id=started))
+
+    return act(form, preview, perform, feeds=True)
 
 
 def _undo(find: Callable[..., UndoOrder], title: str, back: str) -> AnyResponse:
