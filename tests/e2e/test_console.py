@@ -107,9 +107,9 @@ def _certify(visitor: Visitor, code: str) -> str:
 
 
 def _acknowledge(visitor: Visitor, code: str) -> None:
-    """Acknowledge the first refused account of the reconciliation."""
+    """Acknowledge the first refused account of the list."""
     page = visitor.page
-    visitor.open(f"/suppliers/{code}/reconciliation/")
+    visitor.open(f"/suppliers/{code}/open/")
     page.locator("main tbody input[type=checkbox]").first.check()
     page.click("text=Acknowledge those chosen")
     page.fill("#reason", "It stays with the supplier.")
@@ -171,6 +171,7 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
             f"{supplier}ready/",
             f"{supplier}ready/backup_recent/accept/",
             f"{supplier}acknowledgements/",
+            f"{supplier}open/",
             f"{supplier}acknowledgements/new/?batch={batch.split('/')[2]}",
         ),
         *(f"{supplier}emails/", "/suppliers/new/", f"{account}skip/", f"{account}unskip/"),

@@ -282,7 +282,7 @@ def _numbers(lead: Lead) -> dict[str, str]:
 
 def _account_for_everything(lead: Lead) -> dict[str, str]:
     """Acknowledge what is not migrated, reconcile, and take the report and the numbers away."""
-    lead.open("reconciliation/")
+    lead.open("open/")
     for box in lead.page.locator("main tbody input[type=checkbox]").all():
         box.check()
     lead.follow("Acknowledge those chosen")

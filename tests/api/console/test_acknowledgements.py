@@ -82,11 +82,11 @@ def test_what_failed_in_a_batch_is_acknowledged_at_once_with_its_lines_without_a
     assert _open(batches) == 1  # the one that is staged
 
 
-def test_chosen_accounts_and_lines_are_acknowledged_from_the_reconciliation(
+def test_chosen_accounts_and_lines_are_acknowledged_from_the_list(
     administrator: ConsoleClient, batches: BatchClient, refused: str
 ) -> None:
     (_listed, new), numbers = _paths(batches), _numbers(batches)
-    page = administrator.see(f"/suppliers/{batches.supplier.code}/reconciliation/")
+    page = administrator.see(f"/suppliers/{batches.supplier.code}/open/")
     assert f'name="account" value="{numbers[2]}"' in page
     assert f'name="line" value="{refused}.5"' in page
     assert f'value="{numbers[3]}"' not in page  # it is staged

@@ -3,7 +3,7 @@
 import logging
 import re
 from html import unescape
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import select, text
@@ -12,6 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.console import access
+from migration_service.blueprints.console.display import DASH
 from migration_service.blueprints.requests import paging
 from migration_service.errors import TooManyUploadsError
 from migration_service.models import Account, Acknowledgement, Customer, CustomerEmail
@@ -88,6 +89,25 @@ def test_lines_are_listed_in_pages(
             assert _read(administrator, path, row) == pages
         for cursor, rest in (("2", [["3"]]), ("2.0", pages), (str(_FAR), [[]])):
             assert _read(administrator, f"{path}?cursor={cursor}", row) == rest
+
+
+def test_what_is_open_is_listed_in_pages(
+    administrator: ConsoleClient, batches: BatchClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staged, refused = batches.supplier.accounts(2)
+    batches.run([staged], "stage")
+    batch_id = batches.run([refused | {"customers": [{}]}, b"{no json"])["batch_id"]
+    batches.run([{"external_account_number": "nobody"}], "import", kind="notes")
+    path, row = f"/suppliers/{batches.supplier.code}/open/", 'data-label="Account">(?:<a [^>]*>)?([^<]*)'
+    numbers = [staged["external_account_number"], refused["external_account_number"], DASH, "nobody"]
+    everything = [numbers[:3], numbers[3:]]
+    for size, pages in ((1, [[it] for it in numbers]), (3, everything)):
+        monkeypatch.setattr(paging, "SHOWN", size)
+        assert [[it for it in page if it in numbers] for page in _read(administrator, path, row)] == pages
+    far = (f"line.{batch_id}.{'9' * 30}", f"line.{UUID(int=0)}.1", "staged.9", "refused.9")
+    for cursor in (*_MADE_UP, "line.1.2", f"line.{batch_id}.x", "staged.%00", "staged.%ff", *far):
+        last = _read(administrator, f"{path}?cursor={cursor}", row)[-1]
+        assert "nobody" in last, cursor
 
 
 @pytest.mark.usefixtures("account")

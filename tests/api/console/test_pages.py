@@ -3,6 +3,7 @@
 import csv
 import re
 import secrets
+from html import unescape
 from typing import Any
 from unittest.mock import patch
 from urllib.parse import quote, unquote
@@ -118,19 +119,37 @@ def test_a_failed_line_leads_to_the_failed_lines_before_and_after_it(
     assert links(2) == {}
 
 
-def test_everything_that_is_open_can_be_downloaded(
+def test_everything_that_is_open_is_listed_and_downloaded_with_the_same_filter(
     administrator: ConsoleClient, batches: BatchClient
 ) -> None:
-    first, second = batches.supplier.accounts(2)
-    batches.run([first], "stage")
-    batch_id = batches.run([second | {"customers": [{}]}])["batch_id"]
-    path = f"/suppliers/{batches.supplier.code}/open.csv"
-    rows = list(csv.reader(administrator.see(path).splitlines()))
-    assert rows[1] == [first["external_account_number"], "STAGED", "", "", ""]
-    assert rows[2][:4] == [second["external_account_number"], "REFUSED", batch_id, "1"]
-    assert rows[2][4]
-    (only,) = list(csv.reader(administrator.see(f"{path}?batch={batch_id}").splitlines()))[1:]
-    assert only == rows[2]
+    staged, nameless, unreachable = batches.supplier.accounts(3)
+    batches.run([staged], "stage")
+    bad_phone, phone = "invalid_phone_number", {"customers": [{"family_name": "Jansen", "landline": "none"}]}
+    refused = [nameless | {"customers": [{}]}, unreachable | phone, b"{no json"]
+    batch_id = batches.run(refused)["batch_id"]
+    page = f"/suppliers/{batches.supplier.code}/open/"
+    kept = administrator.see(f"/suppliers/{batches.supplier.code}/reconciliation/")
+    assert f'href="/console{page}">4 open items</a>' in kept
+
+    def rows(query: str) -> list[list[str]]:
+        """Return the rows of the file, which has the accounts and lines of the page."""
+        shown = administrator.see(page + query)
+        (file,) = re.findall(r'href="/console([^"]*open\.csv[^"]*)"', shown) or [""]
+        found = list(csv.reader(administrator.see(unescape(file)).splitlines()))[1:] if file else []
+        table = shown.partition("<tbody>")[2].partition("</tbody>")[0]
+        assert table.count("<tr>") == len(found)
+        assert all(row[0] in table for row in found)
+        return found
+
+    everything = rows("")
+    assert everything[0] == [staged["external_account_number"], "STAGED", "", "", ""]
+    assert everything[2] == [unreachable["external_account_number"], "REFUSED", batch_id, "2", bad_phone]
+    assert [it[3] for it in everything[1:]] == ["1", "2", "3"]
+    assert rows(f"?batch={batch_id}") == rows("?reason=REFUSED") == everything[1:]
+    assert rows("?reason=STAGED") == everything[:1]
+    assert rows(f"?reason=REFUSED&error={bad_phone}&batch={batch_id}") == everything[2:3]
+    assert rows("?error=nothing") == rows("?reason=WAITING") == []
+    assert rows("?reason=nothing&error=&batch=") == everything
 
 
 def test_health_shows_the_lines_of_the_doctor(administrator: ConsoleClient) -> None:

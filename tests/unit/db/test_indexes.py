@@ -89,7 +89,8 @@ def _new_database(embedded_servers: EmbeddedServers) -> Iterator[_Database]:
         (
             "ix_account_import_process_open",
             lambda session, known: session.execute(
-                LIST_STAGED, {"import_supplier_id": known, "after": "", "limit": 1}
+                LIST_STAGED,
+                {"import_supplier_id": known, "after": "", "reason": None, "code": None, "limit": 1},
             ),
         ),
         ("ix_account_import_process_failed", lambda session, known: _list(session, known, ListKind.FAILED)),

@@ -7,12 +7,10 @@ from uuid import UUID
 from flask import request
 
 from migration_service.services.batches.results.line_results import ResultFilter
+from migration_service.services.reconciliation.submitted import MAX_LINE
 from migration_service.states import LineStatus
 
 _Word = TypeVar("_Word", bound=StrEnum)
-
-#: The largest line number. No line has a larger one.
-_LARGEST = 2**31 - 1
 
 
 def read_id(text: str | None) -> UUID | None:
@@ -25,7 +23,7 @@ def read_id(text: str | None) -> UUID | None:
 
 def read_line(text: str) -> int | None:
     """Return the number of a line, or None if `text` is not a number."""
-    return min(int(text[:20]), _LARGEST) if text.isdecimal() else None
+    return min(int(text[:20]), MAX_LINE) if text.isdecimal() else None
 
 
 def read_word(words: type[_Word], name: str) -> _Word | None:

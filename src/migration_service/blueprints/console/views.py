@@ -41,6 +41,7 @@ VIEWS: dict[str, Need] = {
     "suppliers.reconcile": _READ,
     "suppliers.sign_off": _READ,
     "suppliers.download_id_map": _OPERATE,
+    "suppliers.show_open": _READ,
     "suppliers.download_open": _OPERATE,
     "acknowledgements.show_all": _READ,
     "acknowledgements.add": _OPERATE,

@@ -29,6 +29,14 @@ from migration_service.states import (
 )
 
 PAGE = 10_000
+#: The largest line number. No line has a larger one.
+MAX_LINE = 2**31 - 1
+
+# The status of a line that is open for such a reason. The other reasons are those of staged accounts.
+_STATUS_OF: dict[OpenReason | None, LineStatus] = {
+    OpenReason.REFUSED: LineStatus.FAILED,
+    OpenReason.WAITING: LineStatus.PENDING,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +91,13 @@ class OpenItem:
     errors: list[Any] | None = None
     #: Whether the line is acknowledged rather than its account: it has no number, or adds data.
     is_line: bool = False
+
+    @property
+    def key(self) -> str:
+        """Return its place in the list, which `read_place` reads."""
+        if self.is_line:
+            return f"line.{self.batch_id}.{self.line_number}"
+        return f"{'refused' if self.reason in _STATUS_OF else 'staged'}.{self.external_account_number}"
 
 
 def is_of_added_data(session: Session, batch_id: UUID | None) -> bool:
@@ -167,28 +182,64 @@ def find_refused(
     """Return refused items that are not acknowledged, optionally of one batch or with one error code."""
     values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "code": code, "limit": limit}
     listed = LIST_ADDED_LINES if is_of_added_data(session, batch_id) else LIST_REFUSED
-    return list(map(_unstaged, session.execute(listed, values | FIRST_ADDED | {"only_refused": True})))
+    return list(map(_unstaged, session.execute(listed, values | FIRST_ADDED | {"status": LineStatus.FAILED})))
 
 
 def find_open(
-    sessions: sessionmaker[Session], import_supplier_id: int, *, batch_id: UUID | None = None
+    sessions: sessionmaker[Session],
+    import_supplier_id: int,
+    *,
+    batch_id: UUID | None = None,
+    reason: OpenReason | None = None,
+    code: str | None = None,
+    after: OpenItem | None = None,
+    size: int = PAGE,
 ) -> Iterator[OpenItem]:
-    """Yield all open items.
+    """Yield all open items, optionally only those with a reason or an error code, or after another one.
 
     First accounts that are staged or were created from an older version, then refused accounts, then lines
-    without a number, then lines of added data. For a batch of added data, its open lines. Each page is read
-    in a separate transaction.
+    without a number, then lines of added data. For a batch of added data, its open lines. Each page of this
+    size is read in a separate transaction.
     """
     with sessions.begin() as session:
         adds_data = is_of_added_data(session, batch_id)
-    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "limit": PAGE}
-    if not adds_data:
-        listed = LIST_STAGED if batch_id is None else LIST_STAGED_OF_BATCH
-        yield from map(_staged, _read_pages(sessions, listed, values, {"after": ""}))
-        yield from map(_unstaged, _read_pages(sessions, LIST_UNSTAGED, values, FIRST_UNSTAGED))
-    if adds_data or batch_id is None:
-        wanted = values | {"only_refused": False, "code": None}
-        yield from map(_unstaged, _read_pages(sessions, LIST_ADDED_LINES, wanted, FIRST_ADDED))
+        start, place = _place_of(session, after) if after else (0, FIRST_STAGED)
+    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "code": code, "limit": size}
+    values |= {"reason": reason, "status": _STATUS_OF.get(reason)}
+    for part, (statement, first, read) in enumerate(
+        (
+            (LIST_STAGED if batch_id is None else LIST_STAGED_OF_BATCH, FIRST_STAGED, _staged),
+            (LIST_UNSTAGED, FIRST_UNSTAGED, _unstaged),
+            (LIST_ADDED_LINES, FIRST_ADDED, _unstaged),
+        )
+    ):
+        has_reason = reason is None or (part == 0) == (reason not in _STATUS_OF)
+        if part >= start and has_reason and (batch_id is None or adds_data == (part == 2)):
+            yield from map(read, _read_pages(sessions, statement, values, place if part == start else first))
+
+
+def read_place(key: str) -> OpenItem:
+    """Return an item whose place in the list is that of this key. Raise ValueError if none can have it."""
+    kind, _, number = key.partition(".")
+    if kind == "line":
+        batch, _, line = number.partition(".")
+        return OpenItem(None, OpenReason.REFUSED, UUID(batch), min(int(line), MAX_LINE), is_line=True)
+    if "\0" in number or kind not in ("staged", "refused"):
+        raise ValueError(key)
+    return OpenItem(number, OpenReason.STAGED if kind == "staged" else OpenReason.REFUSED)
+
+
+def _place_of(session: Session, item: OpenItem) -> tuple[int, dict[str, Any]]:
+    """Return the part of the list that has the item, and the values of its keys."""
+    if not item.is_line:
+        number = {"number_key": item.external_account_number, "line_key": 0}
+        is_staged = item.reason not in _STATUS_OF
+        return (0, {"after": item.external_account_number}) if is_staged else (1, FIRST_UNSTAGED | number)
+    batch = session.get(Batch, item.batch_id)
+    if batch is not None and BatchKind(batch.kind).is_added_data:
+        return 2, {"after_batch": item.batch_id, "after_line": item.line_number}
+    line = {"batch_key": str(item.batch_id), "line_key": item.line_number}
+    return 1, FIRST_UNSTAGED | line | {"unnumbered": True}
 
 
 def _read_pages(
@@ -200,7 +251,7 @@ def _read_pages(
             allow_minutes(session)
             rows = session.execute(statement, values | place).all()
         yield from rows
-        if len(rows) < PAGE:
+        if len(rows) < values["limit"]:
             return
         place = {name: getattr(rows[-1], name) for name in place}
 
@@ -214,9 +265,7 @@ def _unstaged(row: Row[Any]) -> OpenItem:
 
 
 def _staged(row: Row[Any]) -> OpenItem:
-    if not row.is_older:
-        return OpenItem(row.external_account_number, OpenReason.STAGED)
-    reason = OpenReason.STAGED_OLDER_VERSION if row.is_staged else OpenReason.CREATED_OLDER_VERSION
+    reason = OpenReason(row.reason)
     return OpenItem(row.external_account_number, reason, row.batch_id, row.line_number, row.errors)
 
 
@@ -332,6 +381,10 @@ ACKNOWLEDGED = f"""
 
 BATCH_ID = bindparam("batch_id", type_=Uuid)
 
+# Condition on the errors of an item: one has the code that is wanted, if any is.
+_HAS_CODE = "(:code IS NULL OR {} @> jsonb_build_array(jsonb_build_object('code', :code)))"
+_WANTED = (bindparam("status", type_=Text), bindparam("code", type_=Text))
+
 #: Counts of refused, waiting, skipped and acknowledged items without an import process.
 COUNT_UNSTAGED = text(f"""
     WITH unstaged AS MATERIALIZED ({UNSTAGED})
@@ -383,7 +436,7 @@ LIST_REFUSED = text(f"""
     SELECT external_account_number, batch_id, line_number, '{LineStatus.FAILED}' AS status, errors,
            false AS adds_data
     FROM ({_REFUSED}) AS refused
-    WHERE NOT is_staged AND (:code IS NULL OR errors @> jsonb_build_array(jsonb_build_object('code', :code)))
+    WHERE NOT is_staged AND {_HAS_CODE.format("errors")}
     ORDER BY batch_id, line_number LIMIT :limit
 """).bindparams(BATCH_ID, bindparam("code", type_=Text))
 
@@ -434,23 +487,32 @@ LIST_UNSTAGED = text(f"""
            unnumbered, number_key, batch_key, line_key
     FROM unstaged AS line
     WHERE status <> '{LineStatus.SKIPPED}' AND NOT {ACKNOWLEDGED}
+      AND (:status IS NULL OR status = :status) AND {_HAS_CODE.format("errors")}
       AND (unnumbered, number_key, batch_key, line_key)
           > (:unnumbered, :number_key, :batch_key, CAST(:line_key AS bigint))
     ORDER BY unnumbered, number_key, batch_key, line_key LIMIT :limit
-""").bindparams(BATCH_ID)
+""").bindparams(BATCH_ID, *_WANTED)
+
+_STAGED_REASON = f"""
+    CASE WHEN refused_at IS NULL THEN '{OpenReason.STAGED}'
+         WHEN process.state IN ({_NOT_CREATED}) THEN '{OpenReason.STAGED_OLDER_VERSION}'
+         ELSE '{OpenReason.CREATED_OLDER_VERSION}' END"""
 
 
 def _list_staged(among: str = "") -> TextClause:
     return text(f"""
         SELECT process.external_account_number, process.external_account_number AS after,
-               process.state IN ({_NOT_CREATED}) AS is_staged, refused_at IS NOT NULL AS is_older,
+               {_STAGED_REASON} AS reason,
                refused_batch_id AS batch_id, refused_line_number AS line_number, refused_errors AS errors
         FROM account_import_process AS process
         WHERE process.import_supplier_id = :import_supplier_id AND process.external_account_number > :after
           {among} AND NOT {_IS_WAITING}
           AND (process.state IN ({_NOT_CREATED})
                OR (process.state = '{ImportState.IMPORTED}' AND refused_at IS NOT NULL AND {_LEFT_OPEN}))
-        ORDER BY process.external_account_number LIMIT :limit""")
+          AND (:reason IS NULL OR {_STAGED_REASON} = :reason) AND {_HAS_CODE.format("refused_errors")}
+        ORDER BY process.external_account_number LIMIT :limit""").bindparams(
+        bindparam("reason", type_=Text), bindparam("code", type_=Text)
+    )
 
 
 #: One page of the accounts that are staged but not created, or were created from an older version: of a
@@ -470,7 +532,8 @@ KEEP_UNSTAGED = text(f"""
     FROM unstaged AS line WHERE :batch_id IS NULL OR batch_id = :batch_id
 """).bindparams(BATCH_ID, bindparam("comparison_id", type_=Uuid))
 #: The places before the first item of each, with the names of their columns.
-FIRST_UNSTAGED = {"unnumbered": False, "number_key": "", "batch_key": "", "line_key": -1}
+FIRST_STAGED: dict[str, Any] = {"after": ""}
+FIRST_UNSTAGED: dict[str, Any] = {"unnumbered": False, "number_key": "", "batch_key": "", "line_key": -1}
 FIRST_ADDED: dict[str, Any] = {"after_batch": UUID(int=0), "after_line": 0}
 
 # The lines of a batch of added data, or of all import batches of the supplier, by outcome: ADDED, SKIPPED
@@ -506,8 +569,7 @@ LIST_ADDED_LINES = text(f"""
     SELECT external_account_number, batch_id, line_number, status, errors,
            true AS adds_data, batch_id AS after_batch, line_number AS after_line
     FROM ({ADDED_LINES} AND (line.batch_id, line.line_number) > (:after_batch, :after_line)) AS line
-    WHERE (outcome = '{LineStatus.FAILED}' OR outcome = '{LineStatus.PENDING}' AND NOT :only_refused)
-      AND NOT is_acknowledged
-      AND (:code IS NULL OR errors @> jsonb_build_array(jsonb_build_object('code', :code)))
+    WHERE outcome IN ('{LineStatus.FAILED}', '{LineStatus.PENDING}')
+      AND (:status IS NULL OR outcome = :status) AND NOT is_acknowledged AND {_HAS_CODE.format("errors")}
     ORDER BY batch_id, line_number LIMIT :limit
-""").bindparams(BATCH_ID, bindparam("after_batch", type_=Uuid), bindparam("code", type_=Text))
+""").bindparams(BATCH_ID, bindparam("after_batch", type_=Uuid), *_WANTED)

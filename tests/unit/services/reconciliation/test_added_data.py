@@ -14,7 +14,7 @@ from migration_service import models
 from migration_service.db.base import new_id
 from migration_service.services.accounts.notes import hash_sameness
 from migration_service.services.batches.work.added_data.operations import OPERATIONS
-from migration_service.services.reconciliation import added_data, submitted
+from migration_service.services.reconciliation import added_data
 from migration_service.services.reconciliation.differences import AccountDifference, Difference
 from migration_service.services.reconciliation.submitted import (
     OpenItem,
@@ -279,7 +279,7 @@ _SENT = replace(_SENT, added_lines_refused=2, added_lines_waiting=1)
 
 @pytest.mark.usefixtures("unsorted")
 def test_lines_are_counted_and_listed_by_what_became_of_them(
-    session: Session, book: Book, other: KnownSupplier, monkeypatch: pytest.MonkeyPatch
+    session: Session, book: Book, other: KnownSupplier
 ) -> None:
     known, within = book.known, book.within
     batch, another = (book.batch("notes", chunk=False) for _ in range(2))
@@ -298,10 +298,8 @@ def test_lines_are_counted_and_listed_by_what_became_of_them(
         OpenItem("8", OpenReason.REFUSED, batch.id, 8, errors, is_line=True),
     ]
     for page in (10_000, 1, 2, 3):
-        monkeypatch.setattr(submitted, "PAGE", page)
-        assert list(find_open(within, known.id, batch_id=batch.id)) == expected
-    monkeypatch.setattr(submitted, "PAGE", 1)
-    lines = find_open(within, known.id, batch_id=batch.id)
+        assert list(find_open(within, known.id, batch_id=batch.id, size=page)) == expected
+    lines = find_open(within, known.id, batch_id=batch.id, size=1)
     assert next(lines) == expected[0]
     session.execute(delete(models.BatchLine).where(models.BatchLine.line_number == 2))
     assert list(lines) == expected[2:]

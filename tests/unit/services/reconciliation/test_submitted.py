@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import RequestFailedValidationError
 from migration_service.models import Acknowledgement, Batch
-from migration_service.services.reconciliation import acknowledgements, submitted
+from migration_service.services.reconciliation import acknowledgements
 from migration_service.services.reconciliation.acknowledgements import (
     AcknowledgementOrder,
     acknowledge,
@@ -24,6 +24,7 @@ from migration_service.services.reconciliation.submitted import (
     Submitted,
     count_submitted,
     find_open,
+    read_place,
 )
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import OpenReason
@@ -169,8 +170,29 @@ def test_pages_join(
     assert [len(it) for it in whole] == [11, 5]
     assert whole[1][:2] == [_staged("busy"), _staged("waiting")]
     for page in (1, 2):
-        with patch.object(submitted, "PAGE", page):
-            assert [list(find_open(within, known.id, batch_id=it)) for it in targets] == whole
+        assert [list(find_open(within, known.id, batch_id=it, size=page)) for it in targets] == whole
+    for target, items in zip(targets, whole, strict=True):
+        for number, item in enumerate(items, 1):
+            after = read_place(item.key)
+            assert list(find_open(within, known.id, batch_id=target, after=after)) == items[number:]
+
+
+def test_what_is_open_is_found_by_its_reason_and_its_errors(
+    session: Session, within: sessionmaker[Session], known: KnownSupplier, book: list[Batch]
+) -> None:
+    for state in ("PENDING", "IMPORTED"):
+        at = {"refused_at": read_now(session), "refused_errors": _errors("new")}
+        make_process(session, known, f"older {state}", state=state, **at)
+    for target in (None, *(it.id for it in book)):
+        items = list(find_open(within, known.id, batch_id=target))
+        for reason in OpenReason:
+            found = list(find_open(within, known.id, batch_id=target, reason=reason))
+            assert found == [it for it in items if it.reason is reason]
+        for code in ("new", "other", "n", "parse_error", "nothing"):
+            found = list(find_open(within, known.id, batch_id=target, code=code))
+            assert found == [it for it in items if code in [error["code"] for error in it.errors or []]]
+    assert {it.reason for it in find_open(within, known.id)} == set(OpenReason)
+    assert len(list(find_open(within, known.id, code="new"))) == 3
 
 
 def _order(**given: Any) -> AcknowledgementOrder:

@@ -49,11 +49,9 @@ def show_all() -> str:
         "batches.html",
         batches=listing.cut(found, "batch_id"),
         totals=totals,
-        filters=(
-            ("supplier", suppliers, code),
-            ("kind", list(BatchKind), kind),
-            ("state", list(BatchState), state),
-        ),
+        suppliers=suppliers,
+        kinds=list(BatchKind),
+        states=list(BatchState),
         listing=listing,
     )
 

@@ -3,14 +3,16 @@
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, islice
-from typing import cast
+from typing import Any, cast
 
 from flask import Blueprint, Response, render_template, request
-from sqlalchemy import text
+from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
 from migration_service.blueprints.console.access import supplier_of
 from migration_service.blueprints.console.counting import count_accounts_by_state, created_by_day, keep
+from migration_service.blueprints.console.display import name_batch
+from migration_service.blueprints.console.filters import read_word
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.masking import mask_differences
 from migration_service.blueprints.console.pages.downloads import send_file
@@ -18,10 +20,12 @@ from migration_service.blueprints.console.pages.waves import find_current
 from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.console.programme import Progress, list_steps
 from migration_service.blueprints.console.remedies import remedy_of
+from migration_service.blueprints.console.states import name_state
+from migration_service.blueprints.requests.paging import SHOWN, Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import CONTENT_TYPES
 from migration_service.formats import ResultFormat, write_csv
-from migration_service.models import ImportSupplier
+from migration_service.models import Batch, ImportSupplier
 from migration_service.services.access.api_keys import list_api_keys
 from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.batches.results.listing import list_batches, list_newest
@@ -30,18 +34,17 @@ from migration_service.services.reconciliation.answer import describe_progress
 from migration_service.services.reconciliation.book_totals import add_files
 from migration_service.services.reconciliation.created_accounts import stream_id_map
 from migration_service.services.reconciliation.differences import NOT_COMPARED
-from migration_service.services.reconciliation.submitted import OpenItem, find_open
+from migration_service.services.reconciliation.submitted import OpenItem, find_open, read_place
 from migration_service.services.reconciliation.verdict import SENTENCES, Verdict, judge
 from migration_service.services.reporting.history import CreatedOnDay, count_failures_by_code
 from migration_service.services.reporting.report import read_trend
+from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
-from migration_service.states import BatchKind, BatchMode, BatchState, LineStatus, SupplierStatus
+from migration_service.states import BatchKind, BatchMode, BatchState, LineStatus, OpenReason, SupplierStatus
 
 blueprint = Blueprint("suppliers", __name__, url_prefix="/suppliers")
 
-#: The most open items and differences that a page lists.
-_SHOWN = 50
 #: The most values of each account that a page lists. The page of the account has all of them.
 _SHOWN_VALUES = 5
 #: A book with more accounts is compared only on request.
@@ -58,14 +61,6 @@ class _Book:
     verdict: Verdict
     codes: list[tuple[str, int]]
     created: list[CreatedOnDay]
-
-
-@dataclass(frozen=True, slots=True)
-class _Reconciled:
-    """What is counted for the page of a reconciliation, and the first open items."""
-
-    verdict: Verdict
-    open_items: list[OpenItem]
 
 
 @blueprint.get("/<code>/")
@@ -169,18 +164,10 @@ def reconcile(code: str) -> str:
     if running_id is not None:
         comparisons.wait_for_comparison(sessions, running_id, seconds=_SECONDS)
     with sessions.begin() as session:
-        reconciled, counted_at = keep(
-            session,
-            f"reconciliation:{supplier.id}:{wanted}",
-            _Reconciled,
-            lambda: _Reconciled(
-                judge(session, supplier.id, wanted),
-                list(islice(find_open(sessions, supplier.id, batch_id=wanted), _SHOWN)),
-            ),
-        )
-        verdict = reconciled.verdict
+        name = f"reconciliation:{supplier.id}:{wanted}"
+        verdict, counted_at = keep(session, name, Verdict, lambda: judge(session, supplier.id, wanted))
         kept = comparisons.find_kept(session, supplier.id, wanted)
-        differing = comparisons.list_differing(session, kept, limit=_SHOWN) if kept else []
+        differing = comparisons.list_differing(session, kept, limit=SHOWN) if kept else []
         progress = describe_progress(session, running_id) if running_id else None
     return render_template(
         "reconciliation.html",
@@ -189,7 +176,6 @@ def reconcile(code: str) -> str:
         verdict=verdict,
         sentences=SENTENCES,
         sent=verdict.sent,
-        open_items=reconciled.open_items,
         counted_at=counted_at,
         differing=[mask_differences(it) for it in differing],
         most_values=_SHOWN_VALUES,
@@ -200,16 +186,47 @@ def reconcile(code: str) -> str:
     )
 
 
-@blueprint.get("/<code>/open.csv")
-def download_open(code: str) -> Response:
-    """Send everything that is open, of the supplier or of a batch."""
+@blueprint.get("/<code>/open/")
+def show_open(code: str) -> str:
+    """List what is open, of the supplier or of a batch, with any or one reason or error code."""
+    listing = Listing.shown(read_place)
     with resources().Session.begin() as session:
         supplier = supplier_of(session, code)
-        wanted = comparisons.get_batch_to_reconcile(session, request.args.get("batch") or None, supplier)
+        wanted = _read_wanted(session, supplier)
+        chosen = Batch.id == wanted["batch_id"]
+        sent = Batch.mode.in_((BatchMode.STAGE, BatchMode.IMPORT)) & Batch.lines_removed_at.is_(None)
+        of_supplier = select(Batch).where(Batch.import_supplier_id == supplier.id, sent | chosen)
+        batches = session.scalars(of_supplier.order_by(chosen.desc(), Batch.id.desc()).limit(SHOWN)).all()
+    found = find_open(resources().Session, supplier.id, after=listing.after, size=listing.wanted, **wanted)
+    return render_template(
+        "open.html",
+        supplier=supplier,
+        batches=[(str(it.id), name_batch(it)) for it in batches],
+        reasons=[(it.value, f"{it} {name_state(it)}".strip()) for it in OpenReason],
+        items=listing.cut(list(islice(found, listing.wanted)), "key"),
+        listing=listing,
+    )
+
+
+def _read_wanted(session: Session, supplier: KnownSupplier) -> dict[str, Any]:
+    """Return the filter of open items in the address."""
+    return {
+        "batch_id": comparisons.get_batch_to_reconcile(session, request.args.get("batch") or None, supplier),
+        "reason": read_word(OpenReason, "reason"),
+        "code": request.args.get("error") or None,
+    }
+
+
+@blueprint.get("/<code>/open.csv")
+def download_open(code: str) -> Response:
+    """Send what is open as the list has it."""
+    with resources().Session.begin() as session:
+        supplier = supplier_of(session, code)
+        wanted = _read_wanted(session, supplier)
     head = ("external_account_number", "reason", "batch_id", "line_number", "codes")
     rows = (
         (it.external_account_number, it.reason, it.batch_id, it.line_number, _join_codes(it))
-        for it in find_open(resources().Session, supplier.id, batch_id=wanted)
+        for it in find_open(resources().Session, supplier.id, **wanted)
     )
     pieces = (write_csv([row]) for row in chain([head], rows))
     return send_file(pieces, f"open-{code}.csv", CONTENT_TYPES[ResultFormat.CSV])
