@@ -37,7 +37,7 @@ _TEMPLATES: Any = Environment(
 
 def find_messages() -> Iterator[str | tuple[str, str]]:
     """Yield every message of the templates, the views and the codes, those with a plural as two."""
-    for file in sorted(CONSOLE.rglob("*.html")):
+    for file in sorted((CONSOLE / "templates").iterdir()):
         found = _TEMPLATES.extract_translations(file.read_text(), _KEYWORDS)
         yield from _messages((*message, []) for message in found)
     for file in sorted(CONSOLE.rglob("*.py")):

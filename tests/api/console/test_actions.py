@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 from typing import Any
 from uuid import UUID
+from zipfile import ZipFile
 
 import pytest
 from sqlalchemy import func, select
@@ -188,7 +190,22 @@ def test_failed_lines_are_downloaded_as_sent_and_their_errors_as_csv(
     assert len(filtered.get_data().splitlines()) == 1
     errors = administrator.get(f"/batches/{broken_batch}/results.csv?status=FAILED")
     assert '"invalid_phone_number","customers.0.landline"' in errors.get_data(as_text=True)
-    assert len(audited(sessions, action="batch.results_read", subject=broken_batch)) == 3
+    with ZipFile(BytesIO(administrator.get(f"/batches/{broken_batch}/hand-back.zip").get_data())) as archive:
+        assert archive.testzip() is None
+        files = {it: archive.read(it) for it in archive.namelist()}
+    assert files.pop("failed-lines.ndjson") == lines.get_data()
+    assert files.pop("errors.csv") == errors.get_data()
+    (letter,) = files.values()
+    told = letter.decode()
+    assert "first book" in told
+    assert "6 lines, 2 failed" in told
+    assert told.index("The supplier can fix these:") < told.index("(1 line, invalid_phone_number)")
+    assert "The operator can fix these:" not in told
+    assert len(audited(sessions, action="batch.results_read", subject=broken_batch)) == 4
+    only = administrator.get(f"/batches/{broken_batch}/hand-back.zip?code=invalid_phone_number").get_data()
+    with ZipFile(BytesIO(only)) as archive:
+        assert archive.read("failed-lines.ndjson") == filtered.get_data()
+        assert b"parse_error" not in archive.read("letter.txt") + archive.read("errors.csv")
 
 
 def test_personal_data_is_shown_when_somebody_asks_and_the_audit_has_it(

@@ -96,6 +96,7 @@ VIEWS: dict[str, Need] = {
     "findings.show_line": _READ,
     "findings.reveal_line": _OPERATE,
     "downloads.failed_lines": _OPERATE,
+    "downloads.hand_back": _OPERATE,
     "downloads.results": _OPERATE,
     "upload.show": _OPERATE,
     "upload.send": _OPERATE,

@@ -1,7 +1,11 @@
-"""Long responses that are sent in pieces, as NDJSON, CSV or a JSON array."""
+"""Long responses that are sent in pieces, as NDJSON, CSV, a JSON array or a ZIP archive."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from io import RawIOBase
 from itertools import islice
+from time import localtime
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from flask import Response, request
 
@@ -28,6 +32,39 @@ def stream(pieces: Iterable[str] | Iterable[bytes], content_type: str) -> Respon
         return beginning
 
     return Response(Turns(begin, iterator), headers={"Content-Type": content_type})
+
+
+def zip_files(files: Mapping[str, Iterable[bytes]]) -> Iterator[bytes]:
+    """Yield an archive of these files, which are written one after the other as their pieces come."""
+    written = _Written()
+    with ZipFile(written, "w") as archive:
+        for name, pieces in files.items():
+            entry = ZipInfo(name, localtime()[:6])
+            entry.compress_type = ZIP_DEFLATED
+            with archive.open(entry, "w", force_zip64=True) as file:
+                for piece in pieces:
+                    file.write(piece)
+                    yield from written.take()
+    yield from written.take()
+
+
+class _Written(RawIOBase):
+    """What was written and not taken yet. It has no place to go back to, so that archives need none."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, piece: Any) -> int:
+        self._pieces.append(bytes(piece))
+        return len(piece)
+
+    def take(self) -> list[bytes]:
+        """Return what was written since the last time."""
+        taken, self._pieces = self._pieces, []
+        return taken
 
 
 def stream_array(pages: Iterable[str]) -> Response:

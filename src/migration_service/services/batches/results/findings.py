@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, bindparam, select, text, union_all
+from sqlalchemy import Text, bindparam, func, select, text, union_all
 from sqlalchemy.orm import Session
 
 from migration_payloads.schemas.json import parse_json
@@ -62,6 +62,15 @@ def count_paths(session: Session, batch_id: UUID, code: str, *, warnings: bool =
     """Return the paths at which lines have an error (or a warning) of this code, the most frequent first."""
     rows = session.execute(_PATHS, {"batch_id": batch_id, "code": code, "warnings": warnings})
     return [FaultyPath(row.path, row.lines, row.detail) for row in rows]
+
+
+def count_codes(session: Session, batch_id: UUID, wanted: line_results.ResultFilter) -> list[tuple[str, int]]:
+    """Return the error codes of the matching lines, the most frequent first, with their lines."""
+    item = func.jsonb_array_elements(BatchLine.errors).column_valued("item", joins_implicitly=True)
+    code, lines = item.op("->>")("code"), func.count(BatchLine.line_number.distinct())
+    found = select(code, lines).where(BatchLine.batch_id == batch_id, wanted.condition())
+    rows = session.execute(found.group_by(code).order_by(lines.desc(), code))
+    return [(code, lines) for code, lines in rows if wanted.code in (None, code)]
 
 
 def list_lines(
