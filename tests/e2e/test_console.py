@@ -144,6 +144,8 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
         plan = _plan_waves(visitor, code, "sample", "rest", start="22:00", end="06:00")
         visitor.open("/setup/vendors/")
         vendor = visitor.page.locator(f"tr:has-text('{code}') a").get_attribute("href") or ""
+        visitor.open("/setup/teams/")
+        team = visitor.page.locator("main tbody a[href$='/rename/']").first.get_attribute("href") or ""
         visitor.open("/setup/webhooks/")
         webhook = visitor.page.locator(f"tr:has-text('{code}') a").get_attribute("href") or ""
         visitor.page.goto(f"{visitor.base.removesuffix('/console')}{webhook}")
@@ -180,6 +182,8 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
         *(key.removeprefix("/console"), key.removeprefix("/console").replace("revoke", "roll")),
         *("/setup/webhooks/", "/setup/webhooks/new/", webhook, delivery, f"{delivery}redeliver/"),
         *(f"{webhook}{act}/" for act in ("change", "switch", "remove", "secret", "test", "redeliver")),
+        *(team.removeprefix("/console"), team.removeprefix("/console").replace("rename", "remove")),
+        *(f"{supplier}rename/", f"{supplier}remove/"),
         *("/setup/teams/new/", "/setup/organisations/new/", "/setup/operators/admin/role/"),
         "/setup/operators/admin/disable/",
         *("/", f"/suppliers/{code}/", f"/suppliers/{code}/reconciliation/", f"/suppliers/{code}/upload/"),

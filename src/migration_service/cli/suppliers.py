@@ -22,6 +22,8 @@ from migration_service.services.setup.suppliers import (
     create_import_supplier,
     get_import_supplier,
     list_import_suppliers,
+    remove_import_supplier,
+    rename_import_supplier,
     set_customer_emails,
     set_status,
     set_time_zone,
@@ -184,6 +186,27 @@ def change_time_zone(code: str, time_zone: str, as_json: bool) -> None:
         set_time_zone(session, code, time_zone)
     record = {"code": code, "time_zone": time_zone}
     show_done(record, as_json, f"The time zone of import supplier {code!r} is now {time_zone}.")
+
+
+@suppliers.command()
+@click.argument("code")
+@click.argument("new_code")
+@json_option
+def rename(code: str, new_code: str, as_json: bool) -> None:
+    """Give the import supplier CODE, for which nothing was sent yet, the code NEW_CODE."""
+    with open_session_of_reference(read_settings()) as session:
+        rename_import_supplier(session, code, new_code)
+    show_done({"code": new_code, "before": code}, as_json, f"Import supplier {code!r} is now {new_code!r}.")
+
+
+@suppliers.command()
+@click.argument("code")
+@json_option
+def remove(code: str, as_json: bool) -> None:
+    """Remove the import supplier CODE, which is Complete, and for which nothing was sent."""
+    with open_session_of_reference(read_settings()) as session:
+        remove_import_supplier(session, code)
+    show_done({"code": code}, as_json, f"Import supplier {code!r} was removed.")
 
 
 def _record(supplier: ImportSupplier, organisation: str) -> Record:

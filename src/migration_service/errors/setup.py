@@ -100,6 +100,14 @@ class NameTakenError(OperatorError):
     remedy = "Choose another name, or use the existing one."
 
 
+class InUseError(OperatorError):
+    """What is to be renamed or removed is no longer empty, or still accepts accounts."""
+
+    code = "in_use"
+    default_detail = "It is in use."
+    remedy = "Leave it as it is. Only what nothing refers to can be renamed or removed."
+
+
 class NameInvalidError(OperatorError):
     """The name that an operator gave cannot be used: it is too long, or has unprintable characters."""
 

@@ -16,6 +16,7 @@ from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.certificates.making import certify_piece, start_certificate
+from migration_service.services.setup.teams import create_operations_team
 from migration_service.services.setup.vendors import create_payment_vendor
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import start_undo
@@ -36,6 +37,7 @@ _NOTHING = dict.fromkeys(("code", "number", "prefix", "name", "filename"), "none
     "plan_id": str(UUID(int=0)),
     "line_number": "1",
     "vendor_id": "1",
+    "team_id": "1",
     "webhook_id": str(UUID(int=0)),
     "delivery_number": "1",
     "mode": "import",
@@ -58,6 +60,8 @@ def values(batches: BatchClient, broken_batch: str, settings: Settings) -> dict[
             url="https://gateway.example/v2",
             organisation_name=batches.supplier.organisation,
         ).id
+        owner = batches.supplier.organisation
+        team_id = create_operations_team(session, "Team of a test", organisation_name=owner).id
         delivery = make_delivery(session, supplier.organisation_id, supplier.code)
     batches.supplier.reconcile()
     with batches.supplier.Session.begin() as session:
@@ -80,6 +84,7 @@ def values(batches: BatchClient, broken_batch: str, settings: Settings) -> dict[
         "certificate_id": str(certificate_id),
         "plan_id": plan["plan_id"],
         "vendor_id": str(vendor_id),
+        "team_id": str(team_id),
         "webhook_id": str(delivery.endpoint_id),
         "delivery_number": str(delivery.id),
         "kind": "csv",
@@ -142,9 +147,10 @@ def test_what_changes_something_or_leaves_the_console_is_not_for_readers(console
             roles[OperatorRole.ADMINISTER].add(rule.endpoint)
         elif changes:
             roles[OperatorRole.OPERATE].add(rule.endpoint)
-    # It ends every undo for good.
-    roles[OperatorRole.OPERATE] -= {"go_live.set_moment"}
-    roles[OperatorRole.ADMINISTER] |= {"audit.export", "go_live.set_moment"}
+    # It ends every undo for good, or is for who creates suppliers.
+    administered = {"go_live.set_moment", "supplier_actions.rename", "supplier_actions.remove"}
+    roles[OperatorRole.OPERATE] -= administered
+    roles[OperatorRole.ADMINISTER] |= {"audit.export"} | administered
     # What was sent, and what is wrong with it, may be about people.
     roles[OperatorRole.OPERATE] |= {"comparison.accounts", "downloads.failed_lines", "downloads.results"}
     roles[OperatorRole.OPERATE] |= {"downloads.hand_back"}

@@ -2,12 +2,14 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from html import unescape
+from uuid import UUID
 
 import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.models import ImportSupplier
+from migration_service.models import Batch, ImportSupplier
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.setup.teams import create_operations_team
 from support.batch_client import BatchClient
@@ -62,6 +64,45 @@ def test_the_forms_of_a_supplier(administrator: ConsoleClient, batches: BatchCli
     refused = administrator.send(path, {"time_zone": "Europe/Nowhere"})
     assert refused.status_code == 400
     assert "is not a time zone" in refused.text
+
+
+def test_suppliers_and_teams_are_renamed_and_removed_while_nothing_refers_to_them(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    used, empty = batches.supplier.code, f"{batches.supplier.code}_EMPTY"
+    batch_id = batches.start(batches.supplier.accounts(1))
+    organisation = {"organisation": batches.supplier.organisation}
+    administrator.send("/suppliers/new/", organisation | {"code": f"{empty}?", "profile": "lenient"})
+    with sessions.begin() as session:
+        team_of = select(Batch.operations_team_id).where(Batch.id == UUID(batch_id))
+        team, new = session.scalar(team_of), create_operations_team(session, empty).id
+    assert f"/suppliers/{used}/rename/" not in administrator.see(f"/suppliers/{used}/")
+
+    def refuse(path: str, reason: str, **fields: str) -> None:
+        refused = administrator.send(path, fields)
+        assert refused.status_code == 400
+        assert reason in unescape(text_of(refused.text))
+
+    in_use = "is in use: accounts, batches or plans refer to it."
+    refuse(f"/suppliers/{used}/rename/", in_use, code=empty)
+    refuse(f"/suppliers/{used}/remove/", "set its status to Complete first")
+    administrator.act(f"/suppliers/{used}/status/", {"status": "Complete"})
+    refuse(f"/suppliers/{used}/remove/", in_use)
+    refuse(f"/setup/teams/{team}/rename/", in_use, name=empty)
+    refuse(f"/setup/teams/{team}/remove/", in_use)
+    path = f"/suppliers/{empty}%3F/rename/"
+    assert path in administrator.see(f"/suppliers/{empty}%3F/")
+    refuse(path, "already exists", code=used)
+    done = administrator.act(path, {"code": empty})
+    assert done == (f"/suppliers/{empty}/", f"{empty}? is {empty} from now on.")
+    administrator.act(f"/suppliers/{empty}/status/", {"status": "Complete"})
+    assert administrator.act(f"/suppliers/{empty}/remove/") == ("/", f"{empty} is removed.")
+    assert administrator.get(f"/suppliers/{empty}/").status_code == 404
+    assert f"/setup/teams/{new}/remove/" in administrator.see("/setup/teams/")
+    done = administrator.act(f"/setup/teams/{new}/rename/", {"name": f"{empty} 2"})
+    assert done == ("/setup/teams/", f"{empty} is {empty} 2 from now on.")
+    assert administrator.act(f"/setup/teams/{new}/remove/")[1] == f"{empty} 2 is removed."
+    assert administrator.get(f"/setup/teams/{new}/remove/").status_code == 404
 
 
 def test_the_forms_of_a_wave(administrator: ConsoleClient, waves: WaveClient) -> None:

@@ -160,6 +160,12 @@ def sees(organisation_id: int | None) -> bool:
     return ids is None or organisation_id is None or organisation_id in ids
 
 
+def may_change(organisation_id: int | None) -> bool:
+    """Return whether the operator may change what this organisation owns, or all share if it is None."""
+    ids = current_operator().organisation_ids
+    return ids is None or organisation_id in ids
+
+
 def visible(rows: Sequence[tuple[_Item, str]]) -> list[tuple[_Item, str]]:
     """Return the rows of a command's list whose first item the operator may see."""
     return [row for row in rows if sees(getattr(row[0], "organisation_id"))]  # noqa: B009

@@ -1,13 +1,16 @@
-"""Names chosen by operators: their form and uniqueness."""
+"""Names chosen by operators: their form and uniqueness, and that a named row is not in use yet."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sqlalchemy import delete
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from migration_payloads.schemas.identifiers import name_fault
-from migration_service.errors import NameInvalidError, NameTakenError, quoted
+from migration_service.db.cancelling import allow_minutes
+from migration_service.errors import InUseError, NameInvalidError, NameTakenError, quoted
+from migration_service.models import ImportSupplier, OperationsTeam
 
 #: The largest length of the name of an organisation or an operations team.
 MAX_NAME = 128
@@ -44,6 +47,23 @@ def unique_name(session: Session, constraint: str, detail: str) -> Iterator[None
         if _violated(error) != constraint:
             raise
         raise NameTakenError(detail) from error
+
+
+def require_unused(
+    session: Session, row: ImportSupplier | OperationsTeam, what: str, *, remove: bool = False
+) -> None:
+    """Raise InUseError, which calls it `what`, if other rows refer to this one. Optionally remove it."""
+    allow_minutes(session)
+    kind = type(row)
+    try:
+        with session.begin_nested() as removal:
+            # The foreign keys know what refers to it.
+            removed = delete(kind).where(kind.id == row.id)
+            session.execute(removed, execution_options={"synchronize_session": False})
+            if not remove:
+                removal.rollback()
+    except IntegrityError as error:
+        raise InUseError(f"{what} is in use: accounts, batches or plans refer to it.") from error
 
 
 def _violated(error: IntegrityError) -> str | None:

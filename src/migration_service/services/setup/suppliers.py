@@ -4,6 +4,7 @@ A caller sees the suppliers of its own organisation only. Others do not exist fo
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TypeVar
@@ -21,6 +22,7 @@ from migration_service.errors import (
     ImportSupplierNotFoundError,
     ImportSupplierNotFoundInBodyError,
     ImportSupplierPausedError,
+    InUseError,
     InvalidError,
     NameInvalidError,
     NotFoundError,
@@ -30,7 +32,7 @@ from migration_service.errors import (
 from migration_service.models import Batch, Certificate, GoLive, ImportSupplier, Organisation, Undo, WavePlan
 from migration_service.origin import ActorKind, current_origin
 from migration_service.services.audit.entries import AuditAction, record
-from migration_service.services.setup.names import check_name, is_name, unique_name
+from migration_service.services.setup.names import check_name, is_name, require_unused, unique_name
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.states import EmailMoment, SupplierStatus
 
@@ -96,11 +98,7 @@ def create_import_supplier(
     (section 2.1). `profile` is `lenient` or `strict`, and `time_zone` a name in the IANA database. Raise
     NameInvalidError, NameTakenError and OrganisationNotFoundError.
     """
-    check_name(code, "code of an import supplier", MAX_CODE)
-    if "/" in code or code in (".", ".."):
-        raise NameInvalidError(
-            "The code of an import supplier is part of a path: it cannot contain a slash or be only dots."
-        )
+    _check_code(code)
     if not document_root.isprintable():
         detail = "The document root must consist of printable characters."
         raise NameInvalidError(detail, errors=[ErrorItem(NameInvalidError.code, detail, "document_root")])
@@ -112,17 +110,59 @@ def create_import_supplier(
         profile=profile,
         time_zone=time_zone,
     )
-    with unique_name(session, "uq_import_supplier_code", f"Import supplier {code!r} already exists."):
+    with _unique(session, code):
         session.add(supplier)
-    record(
-        session,
-        AuditAction.SUPPLIER_CREATED,
-        "import_supplier",
-        code,
-        organisation_id=supplier.organisation_id,
-        details={"profile": profile},
-    )
+    _record(session, AuditAction.SUPPLIER_CREATED, supplier, {"profile": profile})
     return supplier
+
+
+def rename_import_supplier(session: Session, code: str, new_code: str) -> None:
+    """Give an import supplier another code. Nobody has sent anything for it.
+
+    Raise ImportSupplierNotFoundError, InUseError, NameInvalidError or NameTakenError.
+    """
+    supplier = _get_row(session, code)
+    _check_code(new_code)
+    require_unused(session, supplier, f"Import supplier {code!r}")
+    _record(session, AuditAction.SUPPLIER_RENAMED, supplier, {"now": new_code})
+    with _unique(session, new_code):
+        supplier.code = new_code
+
+
+def remove_import_supplier(session: Session, code: str) -> None:
+    """Remove an import supplier for which nobody has sent anything.
+
+    It has to be Complete, so that no request uses it while it is removed. Raise ImportSupplierNotFoundError
+    or InUseError.
+    """
+    supplier = _get_row(session, code)
+    if supplier.status != SupplierStatus.COMPLETE:
+        raise InUseError(f"Import supplier {code!r} accepts accounts: set its status to Complete first.")
+    require_unused(session, supplier, f"Import supplier {code!r}", remove=True)
+    _record(session, AuditAction.SUPPLIER_REMOVED, supplier)
+
+
+def _get_row(session: Session, code: str) -> ImportSupplier:
+    return session.get_one(ImportSupplier, get_import_supplier(session, code, organisation_id=None).id)
+
+
+def _check_code(code: str) -> None:
+    check_name(code, "code of an import supplier", MAX_CODE)
+    if "/" in code or code in (".", ".."):
+        raise NameInvalidError(
+            "The code of an import supplier is part of a path: it cannot contain a slash or be only dots."
+        )
+
+
+def _unique(session: Session, code: str) -> AbstractContextManager[None]:
+    return unique_name(session, "uq_import_supplier_code", f"Import supplier {code!r} already exists.")
+
+
+def _record(
+    session: Session, action: AuditAction, supplier: ImportSupplier, details: dict[str, object] | None = None
+) -> None:
+    owner = supplier.organisation_id
+    record(session, action, "import_supplier", supplier.code, organisation_id=owner, details=details)
 
 
 def find_import_supplier(

@@ -5,6 +5,7 @@ other organisations do not exist.
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
@@ -12,7 +13,7 @@ from sqlalchemy.orm import Session
 from migration_service.errors import OperationsTeamNotFoundError
 from migration_service.models import OperationsTeam, Organisation
 from migration_service.services.audit.entries import AuditAction, record
-from migration_service.services.setup.names import check_name, unique_name
+from migration_service.services.setup.names import check_name, is_name, require_unused, unique_name
 from migration_service.services.setup.organisations import get_organisation
 
 
@@ -26,11 +27,46 @@ def create_operations_team(
     check_name(name, "name of an operations team")
     owner = None if organisation_name is None else get_organisation(session, organisation_name).id
     team = OperationsTeam(name=name, organisation_id=owner)
-    constraint = "uq_operations_team_shared" if owner is None else "uq_operations_team_organisation_id_name"
-    with unique_name(session, constraint, f"Operations team {name!r} already exists."):
+    with _unique(session, name, owner):
         session.add(team)
     record(session, AuditAction.TEAM_CREATED, "operations_team", name, organisation_id=owner)
     return team
+
+
+def get_operations_team(session: Session, name: str, organisation_name: str | None) -> OperationsTeam:
+    """Return the organisation's own team with this name, or the shared one if the organisation is None.
+
+    Raise OperationsTeamNotFoundError or OrganisationNotFoundError.
+    """
+    owner = None if organisation_name is None else get_organisation(session, organisation_name).id
+    wanted = OperationsTeam.name == name, OperationsTeam.organisation_id.is_not_distinct_from(owner)
+    team = session.scalar(select(OperationsTeam).where(*wanted)) if is_name(name) else None
+    if team is None:
+        raise OperationsTeamNotFoundError(found=name)
+    return team
+
+
+def rename_operations_team(session: Session, team: OperationsTeam, name: str) -> None:
+    """Give a team another name. Raise InUseError, NameInvalidError or NameTakenError."""
+    check_name(name, "name of an operations team")
+    before, owner = team.name, team.organisation_id
+    require_unused(session, team, f"Operations team {before!r}")
+    with _unique(session, name, owner):
+        team.name = name
+    action, details = AuditAction.TEAM_RENAMED, {"now": name}
+    record(session, action, "operations_team", before, organisation_id=owner, details=details)
+
+
+def remove_operations_team(session: Session, team: OperationsTeam) -> None:
+    """Remove a team. Raise InUseError."""
+    require_unused(session, team, f"Operations team {team.name!r}", remove=True)
+    owner = team.organisation_id
+    record(session, AuditAction.TEAM_REMOVED, "operations_team", team.name, organisation_id=owner)
+
+
+def _unique(session: Session, name: str, owner: int | None) -> AbstractContextManager[None]:
+    constraint = "uq_operations_team_shared" if owner is None else "uq_operations_team_organisation_id_name"
+    return unique_name(session, constraint, f"Operations team {name!r} already exists.")
 
 
 def get_operations_team_id(session: Session, organisation_id: int, name: str | None) -> int:

@@ -1,33 +1,44 @@
 """Organisations and operations teams."""
 
-from flask import Blueprint, render_template, url_for
+from flask import Blueprint, abort, render_template, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 from wtforms import BooleanField, SelectField, StringField
 from wtforms.validators import InputRequired, Length
 
-from migration_service.blueprints.console.access import current_operator, sees, visible, visible_organisations
+from migration_service.blueprints.console.access import (
+    current_operator,
+    may_change,
+    sees,
+    visible,
+    visible_organisations,
+)
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.requests.resources import resources
+from migration_service.models import OperationsTeam
 from migration_service.services.setup.organisations import create_organisation, list_organisations
 from migration_service.services.setup.suppliers import list_import_suppliers
-from migration_service.services.setup.teams import create_operations_team, list_operations_teams
+from migration_service.services.setup.teams import (
+    create_operations_team,
+    list_operations_teams,
+    remove_operations_team,
+    rename_operations_team,
+)
 
 blueprint = Blueprint("setup", __name__, url_prefix="/setup")
 
 
 class OrganisationForm(ActionForm):
-    """The name of a new organisation."""
+    """The name of an organisation or a team."""
 
     name = StringField(_l("Name"), validators=[InputRequired(), Length(max=128)])
 
 
-class TeamForm(ActionForm):
+class TeamForm(OrganisationForm):
     """The name and organisation of a new team."""
 
-    name = StringField(_l("Name"), validators=[InputRequired(), Length(max=128)])
     organisation = SelectField(_l("Organisation"))
     shared = BooleanField(_l("All organisations share it"))
 
@@ -46,7 +57,7 @@ def show_teams() -> str:
     """List operations teams."""
     with resources().Session.begin() as session:
         teams = [row for row in list_operations_teams(session) if sees(row[0].organisation_id)]
-    return render_template("teams.html", teams=teams)
+    return render_template("teams.html", teams=teams, may_change=may_change)
 
 
 @blueprint.route("/organisations/new/", methods=["GET", "POST"])
@@ -90,3 +101,52 @@ def create_team() -> Response:
         return Done(_("Operations team %(name)s was created.", name=name))
 
     return act(form, preview, perform)
+
+
+@blueprint.route("/teams/<int:team_id>/rename/", methods=["GET", "POST"])
+def rename_team(team_id: int) -> Response:
+    """Give a team to which nothing refers another name."""
+    form = OrganisationForm()
+
+    def preview(session: Session) -> Preview:
+        return Preview(
+            title=_("Rename %(name)s", name=_find_team(session, team_id).name),
+            sentence=_("It gets another name. This is possible as long as no batch or account has the team."),
+            button=_("Rename"),
+            back=url_for("setup.show_teams"),
+        )
+
+    def perform(session: Session) -> Done:
+        team, name = _find_team(session, team_id), str(form.name.data)
+        done = _("%(before)s is %(name)s from now on.", before=team.name, name=name)
+        rename_operations_team(session, team, name)
+        return Done(done)
+
+    return act(form, preview, perform)
+
+
+@blueprint.route("/teams/<int:team_id>/remove/", methods=["GET", "POST"])
+def remove_team(team_id: int) -> Response:
+    """Remove a team to which nothing refers."""
+
+    def preview(session: Session) -> Preview:
+        return Preview(
+            title=_("Remove %(code)s", code=_find_team(session, team_id).name),
+            sentence=_("It is removed. This is possible as long as no batch or account has the team."),
+            button=_("Remove"),
+            back=url_for("setup.show_teams"),
+            is_dangerous=True,
+        )
+
+    def perform(session: Session) -> Done:
+        team = _find_team(session, team_id)
+        remove_operations_team(session, team)
+        return Done(_("%(code)s is removed.", code=team.name))
+
+    return act(ActionForm(), preview, perform)
+
+
+def _find_team(session: Session, team_id: int) -> OperationsTeam:
+    """Return a team that the operator may change."""
+    teams = (team for team, _owner in list_operations_teams(session) if may_change(team.organisation_id))
+    return next((team for team in teams if team.id == team_id), None) or abort(404)

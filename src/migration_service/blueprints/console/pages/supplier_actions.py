@@ -21,14 +21,16 @@ from migration_service.blueprints.console.acting import (
     act,
     act_on_reference,
 )
+from migration_service.blueprints.console.acts import Act, add_acts
 from migration_service.blueprints.console.display import viewer_zone, zoned
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.console.languages import ngettext
+from migration_service.blueprints.console.languages import mark, ngettext
 from migration_service.blueprints.requests.resources import resources
 from migration_service.services.batches.results.listing import list_batches
 from migration_service.services.emails.customer_emails import count_held, read_policy
 from migration_service.services.setup import suppliers
+from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import EmailMoment, SupplierStatus
 
 blueprint = Blueprint("supplier_actions", __name__, url_prefix="/suppliers")
@@ -76,11 +78,16 @@ class TimeZoneForm(ActionForm):
     )
 
 
-class SupplierForm(ActionForm):
+class CodeForm(ActionForm):
+    """The code of a supplier."""
+
+    code = StringField(_l("Code"), validators=[InputRequired(), Length(max=64)])
+
+
+class SupplierForm(CodeForm):
     """The properties of a new supplier."""
 
     organisation = SelectField(_l("Organisation"), validators=[InputRequired()])
-    code = StringField(_l("Code"), validators=[InputRequired(), Length(max=64)])
     document_root = StringField(
         _l("Document root"),
         validators=[Length(max=1024)],
@@ -192,6 +199,47 @@ def set_time_zone_of(code: str) -> Response:
         return Done(_("The time zone of %(code)s is %(zone)s.", code=code, zone=form.time_zone.data))
 
     return act_on_reference(form, preview, perform)
+
+
+@blueprint.route("/<code>/rename/", methods=["GET", "POST"])
+def rename(code: str) -> Response:
+    """Give a supplier for which nothing was sent another code."""
+    form = CodeForm(code=code)
+
+    def preview(session: Session) -> Preview:
+        return Preview(
+            title=_("Rename %(name)s", name=supplier_of(session, code).code),
+            sentence=_("It gets another code. This is possible as long as nothing was sent for it."),
+            button=_("Rename"),
+            back=url_for("suppliers.show", code=code),
+        )
+
+    def perform(session: Session) -> Done:
+        new = str(form.code.data)
+        suppliers.rename_import_supplier(session, code, new)
+        done = _("%(before)s is %(name)s from now on.", before=code, name=new)
+        return Done(done, url_for("suppliers.show", code=new))
+
+    return act_on_reference(form, preview, perform)
+
+
+add_acts(
+    blueprint,
+    "/<code>/{}/",
+    [
+        Act[KnownSupplier](
+            name="remove",
+            title=mark("Remove %(code)s"),
+            sentence=mark("It is removed. This is possible if it is Complete, and nothing was sent for it."),
+            button=mark("Remove"),
+            done=mark("%(code)s is removed."),
+            do=suppliers.remove_import_supplier,
+            is_dangerous=True,
+        )
+    ],
+    show=supplier_of,
+    back=lambda code: url_for("overview.show"),
+)
 
 
 @blueprint.route("/new/", methods=["GET", "POST"])

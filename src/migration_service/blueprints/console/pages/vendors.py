@@ -8,7 +8,7 @@ from werkzeug.wrappers import Response
 from wtforms import BooleanField, DecimalField, SelectField, StringField
 from wtforms.validators import InputRequired, Length, NumberRange
 
-from migration_service.blueprints.console.access import current_operator, sees, visible_organisations
+from migration_service.blueprints.console.access import may_change, sees, visible_organisations
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
@@ -66,7 +66,7 @@ def show() -> str:
     """List payment vendors."""
     with resources().Session.begin() as session:
         vendors = [row for row in list_payment_vendors(session) if sees(row[0].organisation_id)]
-    return render_template("vendors.html", vendors=vendors, may_change=_may_change, show_url=show_url)
+    return render_template("vendors.html", vendors=vendors, may_change=may_change, show_url=show_url)
 
 
 @blueprint.route("/new/", methods=["GET", "POST"])
@@ -134,11 +134,9 @@ def set_rate(vendor_id: int) -> Response:
 
 def _find(session: Session, vendor_id: int) -> tuple[PaymentVendor, str | None]:
     """Return a vendor that the operator may change, with the name of its organisation."""
-    found = (row for row in list_payment_vendors(session) if row[0].id == vendor_id and _may_change(row[0]))
+    found = (
+        row
+        for row in list_payment_vendors(session)
+        if row[0].id == vendor_id and may_change(row[0].organisation_id)
+    )
     return next(found, None) or abort(404)
-
-
-def _may_change(vendor: PaymentVendor) -> bool:
-    if vendor.organisation_id is None:
-        return current_operator().organisation_ids is None
-    return sees(vendor.organisation_id)
