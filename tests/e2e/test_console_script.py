@@ -133,7 +133,7 @@ def test_a_page_is_used_with_the_keyboard_alone(scene: Scene, browser: Browser) 
             assert outline != "none", name
             seen.append(name)
         assert seen[-1] == "Set the limit"
-        assert {"Waves", "Interface", "Flower"} <= set(seen)
+        assert {"Waves", "REST interface", "Workers (Flower)"} <= set(seen)
         page.locator(".menu summary").focus()
         page.keyboard.press("Enter")
         expect(page.locator(".menu-body")).to_be_visible()

@@ -237,7 +237,7 @@ def test_a_window_is_shown_with_its_zone_and_the_next_time_it_opens(
     windows = listed[listed.index("Windows to come") : listed.index(">Plans<")]
     assert "2026-03-07 21:00:00 UTC" in windows
     assert f"/console{plan}1/" in windows
-    assert "1 plan is not finished, 0 wait for somebody." in listed
+    assert "1 plan is not finished, none waits for somebody." in listed
     administrator.client.set_cookie("console_zone", "Europe/Lisbon", path="/console")
     shown = administrator.form(f"{plan}1/start/")
     said = "The window of the wave is closed. The wave starts by itself when it opens."

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from migration_payloads.moments import write_moments
 from migration_payloads.schemas.json import encode_json
 from migration_service.blueprints.console.languages import current_locale, gettext, ngettext, write_number
-from migration_service.blueprints.console.ordering import KINDS
+from migration_service.blueprints.console.ordering import KINDS, STEPS
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.states import describe_wave, explain_reason, name_state
 from migration_service.blueprints.console.windows import write_window
@@ -75,6 +75,7 @@ def add_filters(app: Flask) -> None:
         threshold=write_threshold,
         labelled=label_cells,
         state_name=name_state,
+        step_name=lambda mode: gettext(STEPS[mode].title),
         wave_sentence=describe_wave,
         reason_sentence=explain_reason,
         colour=lambda state: _COLOUR_OF.get(str(state), "secondary"),

@@ -143,10 +143,15 @@ def disable(name: str) -> Response:
 
 
 def _sessions_end(session: Session, name: str) -> str:
-    return ngettext(
-        "%(num)s session of the operator ends immediately.",
-        "%(num)s sessions of the operator end immediately.",
-        len(list_operator_sessions(session, name)),
+    sessions = len(list_operator_sessions(session, name))
+    return (
+        ngettext(
+            "%(num)s session of the operator ends immediately.",
+            "%(num)s sessions of the operator end immediately.",
+            sessions,
+        )
+        if sessions
+        else _("The operator is not logged in.")
     )
 
 
