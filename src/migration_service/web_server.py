@@ -57,8 +57,6 @@ def main(bind: str, processes: int, threads: int, shared: bool) -> None:
     # A forked process has the main one's socket, and its mark that it leaves its balancer.
     multiprocessing.set_start_method("fork")
     os.register_at_fork(after_in_child=_begin)
-    if shared:
-        os.register_at_fork(before=_load)
     server = Granian(
         "wsgi:app",
         interface=Interfaces.WSGI,
@@ -74,6 +72,8 @@ def main(bind: str, processes: int, threads: int, shared: bool) -> None:
         **_log_as(settings),
     )
     server.on_startup(partial(_empty, folder))
+    if shared:
+        server.on_startup(_load)
     server.on_startup(partial(leave_before_ending, settings.leave_seconds))
     if not settings.metrics_folder:
         server.on_shutdown(partial(shutil.rmtree, folder, ignore_errors=True))
