@@ -47,6 +47,12 @@ def reason_field(longest: int = 1_000) -> StringField:
     )
 
 
+class ReasonForm(ActionForm):
+    """The reason of a decision."""
+
+    reason = reason_field()
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """A page to go to, and the text of the link."""

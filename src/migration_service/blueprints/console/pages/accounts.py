@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 
 from migration_service.blueprints.console.access import supplier_of, visible
-from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act, reason_field
+from migration_service.blueprints.console.acting import Done, Preview, ReasonForm, act
 from migration_service.blueprints.console.acts import Act, add_acts
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import mark
@@ -134,16 +134,10 @@ def show_personal_data(code: str, number: str) -> Response:
     return redirect(url_for("accounts.show", code=code, number=number), 303)
 
 
-class SkipForm(ActionForm):
-    """The reason why an account is left out."""
-
-    reason = reason_field()
-
-
 @blueprint.route("/suppliers/<code>/accounts/<number:number>/skip/", methods=["GET", "POST"])
 def skip(code: str, number: str) -> Response:
     """Leave an account out, with a reason."""
-    form = SkipForm()
+    form = ReasonForm()
 
     def preview(session: Session) -> Preview:
         supplier_of(session, code)

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 
 from migration_service.blueprints.console.access import current_operator, supplier_of
-from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act, reason_field
+from migration_service.blueprints.console.acting import Done, Facts, Preview, ReasonForm, act
 from migration_service.blueprints.console.filters import read_id, read_line
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import ngettext
@@ -34,12 +34,6 @@ _MOST = 10_000
 _EXAMPLES = 5
 
 
-class AcknowledgementForm(ActionForm):
-    """The reason why the accounts are not migrated."""
-
-    reason = reason_field()
-
-
 @blueprint.get("/")
 def show_all(code: str) -> str:
     """List acknowledgements, newest first."""
@@ -60,7 +54,7 @@ def show_all(code: str) -> str:
 @blueprint.route("/new/", methods=["GET", "POST"])
 def add(code: str) -> Response:
     """Acknowledge the accounts and lines in the address, or those refused in a batch or for an error."""
-    form = AcknowledgementForm()
+    form = ReasonForm()
 
     def preview(session: Session) -> Preview:
         supplier = supplier_of(session, code)

@@ -1,6 +1,6 @@
 """The overview: what needs attention, what is running, and how far each supplier is."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -68,8 +68,8 @@ class SupplierRow:
     supplier: ImportSupplier
     owner: str
     counts: dict[str, int]
-    #: Whether accounts of it are staged and not created, or something about it needs a person.
-    is_open: bool
+    #: Whether something about it needs a person.
+    needs_somebody: bool
 
     @property
     def left(self) -> int:
@@ -79,7 +79,7 @@ class SupplierRow:
 
 #: The orders of the suppliers, by their names in the address. The first one is the usual one.
 _ORDERS: dict[str, Callable[[SupplierRow], Any]] = {
-    "open": lambda it: (not it.is_open, it.owner.casefold(), it.supplier.code.casefold()),
+    "open": lambda it: (not (it.needs_somebody or it.left), it.owner.casefold(), it.supplier.code.casefold()),
     "supplier": lambda it: it.supplier.code.casefold(),
     "organisation": lambda it: (it.owner.casefold(), it.supplier.code.casefold()),
     "created": lambda it: -it.counts[ImportState.IMPORTED],
@@ -112,10 +112,9 @@ def show() -> Response:
     ]
     concerned = {it.code for it in concerns}
     found = [
-        SupplierRow(0, supplier, owner, counts, supplier.code in concerned or _is_left(counts))
+        SupplierRow(0, supplier, owner, states.counts[supplier.code], supplier.code in concerned)
         for supplier, owner in owned
         if wanted in f"{supplier.code} {owner}".casefold()
-        for counts in [states.counts[supplier.code]]
     ]
     rows = [replace(it, place=n) for n, it in enumerate(sorted(found, key=_ORDERS[order or "open"]), 1)]
     tomorrow = datetime.now(UTC) + timedelta(days=1)
@@ -132,10 +131,6 @@ def show() -> Response:
         ended=[it for it in newest if it.state in _OVER][:5],
         concerns=concerns,
     )
-
-
-def _is_left(counts: Mapping[str, int]) -> bool:
-    return counts[ImportState.PENDING] + counts[ImportState.IN_PROGRESS] > 0
 
 
 def _about_parts(limit: int | None) -> Iterator[Concern]:

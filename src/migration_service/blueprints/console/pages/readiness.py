@@ -5,7 +5,7 @@ from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 
 from migration_service.blueprints.console.access import supplier_of
-from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act, reason_field
+from migration_service.blueprints.console.acting import Done, Facts, Preview, ReasonForm, act
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.readiness import look_around
@@ -36,12 +36,6 @@ RESULTS = {
 }
 
 
-class AcceptForm(ActionForm):
-    """The reason why a warning is accepted."""
-
-    reason = reason_field()
-
-
 @blueprint.get("/")
 def show(code: str) -> str:
     """Show the checks, for the next wave or for go-live."""
@@ -53,7 +47,7 @@ def show(code: str) -> str:
 @blueprint.route("/<named>/accept/", methods=["GET", "POST"])
 def accept(code: str, named: str) -> Response:
     """Accept a warning with a reason."""
-    form = AcceptForm()
+    form = ReasonForm()
 
     def preview(session: Session) -> Preview:
         finding = next((it for it in check(session, code, _asked()).checks if it.check == named), None)

@@ -11,7 +11,14 @@ from wtforms import SelectMultipleField
 
 from migration_service.blueprints.batch_upload import intake_limits
 from migration_service.blueprints.console.access import batch_of, current_operator, supplier_of, visible_row
-from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act, reason_field
+from migration_service.blueprints.console.acting import (
+    ActionForm,
+    Done,
+    Preview,
+    ReasonForm,
+    act,
+    reason_field,
+)
 from migration_service.blueprints.console.acts import Act, add_acts
 from migration_service.blueprints.console.display import name_batch
 from migration_service.blueprints.console.languages import gettext as _
@@ -80,16 +87,10 @@ def undo_account(code: str, number: str) -> AnyResponse:
     return _undo(find, _("Undo the import of account %(number)s", number=number), back)
 
 
-class ReplaceForm(ActionForm):
-    """The reason of the replacement."""
-
-    reason = reason_field()
-
-
 @blueprint.route("/batches/<uuid:batch_id>/replace/", methods=["GET", "POST"])
 def replace_batch(batch_id: UUID) -> AnyResponse:
     """Replace the accounts of a batch that differ from the newest version that was sent."""
-    form = ReplaceForm()
+    form = ReasonForm()
 
     def find(session: Session, reason: str = "") -> UndoOrder:
         supplier = get_import_supplier_by_id(session, batch_of(session, batch_id).import_supplier_id)

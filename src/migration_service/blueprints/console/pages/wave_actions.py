@@ -13,7 +13,7 @@ from wtforms.validators import InputRequired
 
 from migration_payloads.schemas.base import load
 from migration_service.blueprints.console.access import plan_of
-from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act, reason_field
+from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, ReasonForm, act
 from migration_service.blueprints.console.acts import Act, add_acts
 from migration_service.blueprints.console.display import write_threshold, zoned
 from migration_service.blueprints.console.languages import gettext as _
@@ -39,12 +39,6 @@ from migration_service.services.waves.windows import Window
 from migration_service.states import LineStatus, ReadyFor, WaveState
 
 blueprint = Blueprint("wave_actions", __name__, url_prefix="/waves/<uuid:plan_id>/<int:number>")
-
-
-class DecisionForm(ActionForm):
-    """The reason of a decision."""
-
-    reason = reason_field()
 
 
 class ChangeForm(Conditions, ActionForm):
@@ -200,7 +194,7 @@ def _act(
     change: Callable[..., None],
     message: object,
 ) -> Response:
-    form = DecisionForm()
+    form = ReasonForm()
 
     def show(session: Session) -> Preview:
         plan = report_plan(session, plan_of(session, plan_id))
