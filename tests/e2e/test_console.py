@@ -163,7 +163,7 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
             f"{plan}1/{act}/"
             for act in ("start", "pause", "resume", "reconcile", "approve", "stop", "change")
         ),
-        *(f"{batch}{act}/" for act in ("pause", "resume", "cancel", "undo", "repeat/import")),
+        *(f"{batch}{act}/" for act in ("pause", "resume", "cancel", "undo", "replace", "repeat/import")),
         *(f"{supplier}sign-off/", f"{supplier}go-live/", f"{supplier}time-zone/", f"{batch}control-totals/"),
         *(
             f"{supplier}certificates/",

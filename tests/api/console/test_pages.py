@@ -130,6 +130,9 @@ def test_everything_that_is_open_is_listed_and_downloaded_with_the_same_filter(
     page = f"/suppliers/{batches.supplier.code}/open/"
     kept = administrator.see(f"/suppliers/{batches.supplier.code}/reconciliation/")
     assert f'href="/console{page}">4 open items</a>' in kept
+    supplier = administrator.see(f"/suppliers/{batches.supplier.code}/")
+    for link in (page, f"{page}?error={bad_phone}"):
+        assert f'<a href="/console{link}">' in supplier
 
     def rows(query: str) -> list[list[str]]:
         """Return the rows of the file, which has the accounts and lines of the page."""
