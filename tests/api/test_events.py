@@ -239,6 +239,27 @@ def test_mistakes_are_answered_with_their_path(
         assert (json_of(answer)["errors"][0]["code"], json_of(answer)["errors"][0]["attr"]) == (code, attr)
 
 
+def test_all_mistakes_of_a_request_are_told_together(supplier: SupplierClient) -> None:
+    query = "cursor=1&type=account.create,account.created,nothing&consumer=a/b&limit=0"
+    answer = supplier.get(f"/events/?{query}&import_supplier_code=NOBODY")
+    errors = json_of(answer)["errors"]
+    assert sorted((it["attr"], it["code"]) for it in errors) == [
+        ("consumer", "invalid_characters"),
+        ("cursor", "event_cursor_invalid"),
+        ("import_supplier_code", "import_supplier_not_found"),
+        ("limit", "page_size_out_of_range"),
+        ("type", "invalid_choice"),
+        ("type", "invalid_choice"),
+    ]
+    answer = supplier.get("/events/?cursor=1&consumer=billing&import_supplier_code=NOBODY")
+    assert answer.status_code == 404
+    assert [it["code"] for it in json_of(answer)["errors"]] == [
+        "import_supplier_not_found",
+        "event_cursor_invalid",
+    ]
+    assert json_of(supplier.get("/events/consumers/")) == []
+
+
 def test_an_unknown_supplier_is_not_found(supplier: SupplierClient) -> None:
     answer = supplier.get("/events/?import_supplier_code=NOBODY")
     assert (answer.status_code, json_of(answer)["code"]) == (404, "import_supplier_not_found")

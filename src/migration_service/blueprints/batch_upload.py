@@ -22,6 +22,7 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.errors import BatchFileError, ErrorItem, RequestFailedValidationError
 from migration_service.schemas.batches import BatchArgumentsSchema
+from migration_service.schemas.error_threshold import ErrorThresholdArgumentsSchema
 from migration_service.services.access.scopes import Scope, require_scope
 from migration_service.services.batches.error_threshold_options import read_threshold
 from migration_service.services.batches.error_thresholds import ErrorThreshold
@@ -67,11 +68,21 @@ def _find_misfits(arguments: Mapping[str, Any]) -> list[ErrorItem]:
     if arguments.get("profile") == Profile.LENIENT and arguments.get("mode") != BatchMode.VALIDATE:
         detail = "Expected strict: a batch can only be stricter than the profile that the operator has set."
         errors.append(ErrorItem("invalid_choice", detail, "profile"))
+    return [*errors, *_find_threshold_misfits(arguments)]
+
+
+def find_threshold_errors() -> list[ErrorItem]:
+    """Return the errors of the valid parameters of a threshold in a request that has invalid ones."""
+    arguments, _ = load(ErrorThresholdArgumentsSchema(), request.args.to_dict())
+    return _find_threshold_misfits(arguments)
+
+
+def _find_threshold_misfits(arguments: Mapping[str, Any]) -> list[ErrorItem]:
     try:
         read_threshold_arguments(arguments)
     except RequestFailedValidationError as error:
-        errors += error.errors
-    return errors
+        return error.errors
+    return []
 
 
 def read_order(arguments: dict[str, Any]) -> BatchOrder:

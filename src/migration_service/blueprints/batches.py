@@ -3,12 +3,12 @@
 from typing import Any
 from uuid import UUID
 
-from flask import Response, jsonify, url_for
+from flask import Response, jsonify, request, url_for
 from sqlalchemy.orm import Session
 
 from migration_service import errors
 from migration_service.blueprints import batch_upload
-from migration_service.blueprints.description.error_catalogue import require_known_code
+from migration_service.blueprints.description.error_catalogue import find_unknown_code
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import document_parameters, query_arguments
 from migration_service.blueprints.requests.description_headers import CSV, KEY, LINES, refer
@@ -61,6 +61,11 @@ _LINE_CSV = (
     "line_number,external_account_number,status,service_account_number,severity,code,path,detail,value\r\n"
     "4,10000004,IMPORTED,A-7KX2M9QD,,,,,\r\n"
 )
+
+
+def _find_filter_errors() -> list[errors.ErrorItem]:
+    """Return the error of an unknown code, for a request that has others."""
+    return find_unknown_code(request.args.get("code"))
 
 
 @blueprint.post("/", endpoint="start_batch")
@@ -130,7 +135,7 @@ def get_batch(batch_id: str) -> Response:
 
 
 @blueprint.get("/<batch_id>/results/", endpoint="get_batch_results")
-@query_arguments(blueprint, ResultArgumentsSchema())
+@query_arguments(blueprint, ResultArgumentsSchema(), find_errors=_find_filter_errors)
 @blueprint.response(
     200,
     LineResultSchema,
@@ -157,7 +162,7 @@ def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
 
 
 @blueprint.get("/<batch_id>/failed-lines/")
-@query_arguments(blueprint, FailedLinesArgumentsSchema())
+@query_arguments(blueprint, FailedLinesArgumentsSchema(), find_errors=_find_filter_errors)
 @blueprint.response(200, LINES, content_type="application/x-ndjson", headers=refer("X-Lines-Left-Out"))
 @answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
 def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
@@ -221,7 +226,7 @@ def cancel(batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/brake/", endpoint="set_batch_brake")
-@query_arguments(blueprint, ErrorThresholdArgumentsSchema())
+@query_arguments(blueprint, ErrorThresholdArgumentsSchema(), find_errors=batch_upload.find_threshold_errors)
 @blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS)
 @answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
 def change_error_threshold(arguments: dict[str, Any], batch_id: str) -> Response:
@@ -239,7 +244,7 @@ def change_error_threshold(arguments: dict[str, Any], batch_id: str) -> Response
 
 @blueprint.post("/<batch_id>/retry-failed/", endpoint="retry_failed_lines")
 @idempotent(blueprint)
-@query_arguments(blueprint, RetryArgumentsSchema())
+@query_arguments(blueprint, RetryArgumentsSchema(), find_errors=_find_filter_errors)
 @blueprint.response(200, RetryAnswerSchema, example={**_PROGRESS, "retried": 12, "left": 988})
 @answers_errors(blueprint, *KEY_ERRORS, errors.BatchNotFoundError, errors.BatchStateError)
 @while_client_waits
@@ -266,7 +271,8 @@ def retry_failed(arguments: dict[str, Any], batch_id: str) -> Response:
 
 def _filter(arguments: dict[str, Any], **others: Any) -> line_results.ResultFilter:
     """Return the filter in a query string. Raise RequestFailedValidationError if its code is unknown."""
-    require_known_code(arguments.get("code"))
+    if unknown := find_unknown_code(arguments.get("code")):
+        raise errors.RequestFailedValidationError(errors=unknown)
     return line_results.ResultFilter(code=arguments.get("code"), path=arguments.get("path"), **others)
 
 

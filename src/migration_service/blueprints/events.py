@@ -1,13 +1,13 @@
 """The feed of events: what happened to the accounts, batches and keys of an organisation."""
 
-import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from flask import Response, jsonify, request
 
 from migration_payloads.moments import write_moment
-from migration_payloads.schemas.base import unknown_word
+from migration_payloads.schemas.base import load
 from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import query_arguments
@@ -17,7 +17,7 @@ from migration_service.blueprints.requests.paging import link_next
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream
 from migration_service.db.pieces import READ_BYTES, in_pieces
-from migration_service.errors import ErrorItem, EventCursorAheadError, RequestFailedValidationError
+from migration_service.errors import ErrorItem, EventCursorAheadError, ServiceError
 from migration_service.models import EventConsumer
 from migration_service.schemas import events
 from migration_service.services.audit.entries import AuditAction, record
@@ -31,16 +31,46 @@ PIECE, PAGE = 2_000, 500
 #: Bytes of the events of a page. The last one is whole.
 PAGE_BYTES = 500_000
 _NDJSON = "application/x-ndjson"
-# The service itself uses names with a colon.
-_CONSUMER_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]*")
 
 blueprint = make_blueprint("events", "events", "What happened, in an order in which nothing is ever missed.")
 
 _EXAMPLE = events.CATALOGUE[events.EventType.ACCOUNT_CREATED].example | {"cursor": events.CURSOR}
 
 
+def _open(arguments: dict[str, Any]) -> tuple[frozenset[int] | None, History, Position | None]:
+    """Return the suppliers and the position from which to read. Raise the first error, with all others."""
+    found: list[ServiceError] = []
+    supplier_ids, opened = caller().import_supplier_ids, None
+    with resources().Session.begin() as session:
+        if "import_supplier_code" in arguments:
+            try:
+                supplier_ids = frozenset([supplier_in_path(session, arguments["import_supplier_code"]).id])
+            except ServiceError as error:
+                error.errors = [replace(item, attr="import_supplier_code") for item in error.errors]
+                found.append(error)
+        cursor, consumer = arguments.get("cursor"), arguments.get("consumer")
+        try:
+            opened = open_feed(session, caller().organisation_id, cursor, consumer)
+        except ServiceError as error:
+            found.append(error)
+        if found or not opened:
+            found[0].errors = [item for error in found for item in error.errors]
+            raise found[0]
+    return supplier_ids, *opened
+
+
+def _find_misfits() -> list[ErrorItem]:
+    """Return the errors of the supplier and the cursor, for a request that has others."""
+    arguments, _ = load(events.EventArgumentsSchema(), request.args.to_dict())
+    try:
+        _open({name: it for name, it in arguments.items() if name != "consumer"})
+    except ServiceError as error:
+        return error.errors
+    return []
+
+
 @blueprint.get("/", endpoint="list_events")
-@query_arguments(blueprint, events.EventArgumentsSchema())
+@query_arguments(blueprint, events.EventArgumentsSchema(), find_errors=_find_misfits)
 @blueprint.response(200, events.FeedEventSchema(many=True), example=[_EXAMPLE], headers=refer("Link"))
 @blueprint.alt_response(200, schema=events.FeedEventSchema, content_type=_NDJSON, example=_EXAMPLE)
 @answers_errors(
@@ -60,15 +90,10 @@ def list_events(arguments: dict[str, Any]) -> Response:
     one whose `id` you know.
     """
     limit = arguments.get("limit")
-    _require_consumer_name(arguments.get("consumer", ""))
     sessions, owner = resources().Session, caller().organisation_id
-    types, supplier_ids = _read_types(arguments.get("type")), caller().import_supplier_ids
     as_lines = request.accept_mimetypes.best_match(("application/json", _NDJSON)) == _NDJSON
     try:
-        with sessions.begin() as session:
-            if "import_supplier_code" in arguments:
-                supplier_ids = frozenset([supplier_in_path(session, arguments["import_supplier_code"]).id])
-            history, position = open_feed(session, owner, arguments.get("cursor"), arguments.get("consumer"))
+        supplier_ids, history, position = _open(arguments)
     except EventCursorAheadError as error:
         with sessions.begin() as session:
             tell_rewound(session, owner, error.cursor)
@@ -80,7 +105,7 @@ def list_events(arguments: dict[str, Any]) -> Response:
                 session,
                 owner,
                 after,
-                types=types,
+                types=arguments.get("type"),
                 import_supplier_ids=supplier_ids,
                 limit=size,
                 most_bytes=most_bytes,
@@ -161,28 +186,3 @@ def _writer(history: History, organisation_id: int) -> Callable[[ReadEvent], str
     """Return the function that writes an event with its cursor."""
     write_cursor = cursor_writer(history, organisation_id)
     return lambda event: f'{event.body[:-1]},"cursor":"{write_cursor(event.position)}"}}'
-
-
-def _read_types(text: str | None) -> list[str] | None:
-    """Return the types that the client names. Raise RequestFailedValidationError if one is unknown."""
-    if text is None:
-        return None
-    names = [name.strip() for name in text.split(",")]
-    unknown = [
-        unknown_word(name, events.CATALOGUE, "type of event", "type")
-        for name in names
-        if name not in events.CATALOGUE
-    ]
-    if unknown:
-        raise RequestFailedValidationError(errors=unknown)
-    return names
-
-
-def _require_consumer_name(name: str) -> None:
-    """Raise RequestFailedValidationError unless a name is one that can be in a path."""
-    if name and not _CONSUMER_NAME.fullmatch(name):
-        detail = (
-            "The name of a consumer has letters, digits, dots, hyphens and underscores, and starts with a "
-            "letter or a digit."
-        )
-        raise RequestFailedValidationError(errors=[ErrorItem("invalid_characters", detail, "consumer")])

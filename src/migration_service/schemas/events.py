@@ -3,13 +3,17 @@
 docs/suppliers/events.md, the feed and the `webhooks` of the interface description are generated from it.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from migration_payloads.schemas.base import AnswerSchema, Fields
+from marshmallow import ValidationError, missing
+
+from migration_payloads.schemas.base import AnswerSchema, Fields, unknown_word
 from migration_payloads.schemas.fields import Identifier
+from migration_payloads.schemas.messages import Message
 from migration_service.schemas import answers
 from migration_service.schemas.paging import PageSize
 from migration_service.schemas.requests import ErrorBodySchema
@@ -336,6 +340,33 @@ class EventErrorBodySchema(ErrorBodySchema):
 LARGEST_PAGE = 10_000
 
 
+class _TypesOfEvents(Identifier):
+    def deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the types, after everything else was checked."""
+        text = super().deserialize(value, *args, **kwargs)
+        if text is missing:
+            return text
+        names = [name.strip() for name in text.split(",")]
+        unknown = [
+            unknown_word(name, CATALOGUE, "type of event", "type") for name in names if name not in CATALOGUE
+        ]
+        if unknown:
+            raise ValidationError([Message(error.detail, error.code) for error in unknown])
+        return names
+
+
+class _ConsumerName(Identifier):
+    def _checked(self, text: str) -> str:
+        # The service itself uses names with a colon.
+        if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9._-]*", text):
+            detail = (
+                "The name of a consumer has letters, digits, dots, hyphens and underscores, and starts with "
+                "a letter or a digit."
+            )
+            raise ValidationError(Message(detail, "invalid_characters"))
+        return text
+
+
 class EventArgumentsSchema(Fields):
     """The query string of the feed."""
 
@@ -344,14 +375,14 @@ class EventArgumentsSchema(Fields):
         CURSOR,
         max_length=128,
     )
-    consumer = Identifier(
+    consumer = _ConsumerName(
         "A name of letters, digits, dots, hyphens and underscores, under which the service keeps your "
         "position. Events up to `cursor` are acknowledged by this request. Without `cursor`, the events "
         "after the last acknowledged one are returned again.",
         "billing",
         max_length=64,
     )
-    type = Identifier(
+    type = _TypesOfEvents(
         "Only events of these types, separated by commas.", "account.created,batch.ended", max_length=1_000
     )
     import_supplier_code = Identifier("Only events of this import supplier.", "DEMO_SUPPLIER")

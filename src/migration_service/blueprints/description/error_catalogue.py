@@ -118,11 +118,11 @@ def known_codes() -> frozenset[str]:
     return frozenset(entry.code for entry in entries)
 
 
-def require_known_code(code: str | None) -> None:
-    """Raise RequestFailedValidationError if no response and no line can have this code."""
-    if code is not None and code not in known_codes():
-        error = unknown_word(code, known_codes(), "code of an error or a warning", "code")
-        raise errors.RequestFailedValidationError(errors=[error])
+def find_unknown_code(code: str | None) -> list[errors.ErrorItem]:
+    """Return the error of a code that no response and no line can have."""
+    if code is None or code in known_codes():
+        return []
+    return [unknown_word(code, known_codes(), "code of an error or a warning", "code")]
 
 
 def _all_subclasses(error: type[errors.ServiceError]) -> list[type[errors.ServiceError]]:
