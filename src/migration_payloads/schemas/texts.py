@@ -231,8 +231,8 @@ class DocumentPath(Text):
 
     default_error_messages: Messages = {
         "path": Message(
-            "{found} is not a path below the document root. Send a relative path without backslashes, "
-            "control characters or a scheme, whose parts are neither empty nor '.' nor '..'.",
+            "{found} is not a path below the document root. Send a relative path without outer spaces, "
+            "backslashes, control characters or a scheme, whose parts are neither empty nor '.' nor '..'.",
             "invalid_document_path",
         )
     }
@@ -253,6 +253,7 @@ class DocumentPath(Text):
     def _checked(self, text: str) -> str:
         path = text.removeprefix("/")
         climbs = any(part in ("", ".", "..") for part in path.split("/"))
-        if climbs or "\\" in path or not path.isprintable() or self._SCHEME.match(path):
+        is_strange = "\\" in path or not path.isprintable() or path != path.strip()
+        if climbs or is_strange or self._SCHEME.match(path):
             raise self.make_error("path", input=text)
         return text

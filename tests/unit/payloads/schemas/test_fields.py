@@ -156,6 +156,8 @@ def test_a_valid_value_is_loaded(field: Any, value: Any, loaded: Any) -> None:
         (fields.DocumentPath(), "a\\b.pdf", "invalid_document_path"),
         (fields.DocumentPath(), "https://elsewhere.example/a", "invalid_document_path"),
         (fields.DocumentPath(), "a\nb.pdf", "invalid_document_path"),
+        (fields.DocumentPath(), "a.pdf ", "invalid_document_path"),
+        (fields.DocumentPath(), "/\u00a0a.pdf", "invalid_document_path"),
         (fields.DocumentPath(), "x" * 1025, "max_length"),
         (fields.FreeObject(), [], "not_a_dict"),
         (fields.FreeObject(), {"a": ["\0"]}, "invalid_characters"),
