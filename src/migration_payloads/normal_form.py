@@ -48,6 +48,7 @@ _IDENTITIES = {
 _encode = msgspec.json.Encoder(decimal_format="number", order="sorted").encode
 _normalize = Context(prec=200).normalize
 _ZERO = Decimal(0)
+_NO_ITEM: Any = object()
 
 #: Decodes JSON that was checked before. Numbers with a fraction are Decimals.
 read_json = msgspec.json.Decoder(float_hook=Decimal).decode
@@ -99,7 +100,7 @@ class _Object:
             return _normal_of_any(value)
         normal, found = self._normal, {}
         for name, below in value.items():
-            read = normal.get(name, _normal_of_any)
+            read = normal.get(name, _UNKNOWN.normal)
             if (result := read(below)) is not None:
                 found[name] = result
         return found or None
@@ -110,7 +111,7 @@ class _Object:
             return
         one, other = one or {}, other or {}
         for name in {**one, **other}:
-            node = self._members.get(name, _ANY)
+            node = self._members.get(name, _UNKNOWN)
             below = f"{path}.{name}" if path else name
             yield from node.differences(one.get(name), other.get(name), below)
 
@@ -136,10 +137,11 @@ class _List:
         first = _count_same(*written)
         last = _count_same(*(items[first:][::-1] for items in written))
         middle = one[first : len(one) - last], other[first : len(other) - last]
-        for index, (left, right) in enumerate(zip_longest(*middle), first):
-            if left is None or right is None:
-                if left is not right:
-                    yield FieldDifference(f"{path}.{index}", left, right)
+        for index, (left, right) in enumerate(zip_longest(*middle, fillvalue=_NO_ITEM), first):
+            if left is _NO_ITEM:
+                yield FieldDifference(f"{path}.{index}", None, right)
+            elif right is _NO_ITEM:
+                yield FieldDifference(f"{path}.{index}", left, None)
             else:
                 yield from self._item.differences(left, right, f"{path}.{index}")
 
@@ -186,26 +188,47 @@ def _count_same(one: Sequence[bytes], other: Sequence[bytes]) -> int:
 
 
 class _Any:
-    """A value of which no schema knows anything."""
+    """A value within one of which no schema knows anything.
+
+    Everything counts but the order of members and how numbers are written: null may mean something there.
+    """
 
     def normal(self, value: Any) -> Any:
         return _normal_of_any(value)
 
     def differences(self, one: Any, other: Any, path: str) -> Iterator[FieldDifference]:
-        node: _Node = _Leaf(_normal_of_any)
-        if isinstance(one, dict) or isinstance(other, dict):
-            node = _Object({})
-        elif isinstance(one, list) or isinstance(other, list):
-            node = _List(self)
-        yield from node.differences(one, other, path)
+        if _encode(_normal_of_any(one)) == _encode(_normal_of_any(other)):
+            return
+        if (one or other) and isinstance(one or {}, dict) and isinstance(other or {}, dict):
+            one, other = one or {}, other or {}
+            for name in {**one, **other}:
+                below = f"{path}.{name}"
+                if (name in one) != (name in other) and one.get(name) is other.get(name):
+                    yield FieldDifference(below, None, None)
+                yield from _ANY.differences(one.get(name), other.get(name), below)
+        elif (one or other) and isinstance(one or [], list) and isinstance(other or [], list):
+            yield from _List(_ANY).differences(one, other, path)
+        else:
+            yield FieldDifference(path, one, other)
+
+
+class _Unknown(_Any):
+    """A value of which no schema knows anything. An empty list or object counts as left out."""
+
+    def normal(self, value: Any) -> Any:
+        return None if value in ([], {}) else _normal_of_any(value)
+
+    def differences(self, one: Any, other: Any, path: str) -> Iterator[FieldDifference]:
+        if _encode(self.normal(one)) != _encode(self.normal(other)):
+            yield from super().differences(one, other, path)
 
 
 def _normal_of_any(value: Any) -> Any:
     match value:
         case dict():
-            return {name: _normal_of_any(it) for name, it in value.items() if it is not None} or None
+            return {name: _normal_of_any(it) for name, it in value.items()}
         case list():
-            return [_normal_of_any(it) for it in value] or None
+            return [*map(_normal_of_any, value)]
         case bool():
             return value
         case int() | Decimal():
@@ -213,7 +236,7 @@ def _normal_of_any(value: Any) -> Any:
     return value
 
 
-_ANY = _Any()
+_ANY, _UNKNOWN = _Any(), _Unknown()
 
 
 def _normal_number(number: Decimal) -> Decimal:
@@ -279,7 +302,7 @@ _KINDS: dict[Any, Callable[[Any], _Node]] = {
         if isinstance(field.inner, fields.Ean)
         else _List(_node_of(field.inner))
     ),
-    fields.FreeObject: lambda _field: _ANY,
+    fields.FreeObject: lambda _field: _UNKNOWN,
     fields.Number: lambda field: _Leaf(_number(field)),
     fields.WholeNumber: lambda field: _Leaf(_number(field)),
     fields.Flag: lambda field: _Leaf(_flag(field)),

@@ -37,6 +37,28 @@ def test_two_simultaneous_stagings_answer_201_and_200(supplier: SupplierClient) 
         assert sorted(answer.status_code for answer in answers) == [200, 201]
 
 
+@pytest.mark.parametrize(
+    ("other", "result"),
+    [
+        ({"b": [1.0, None], "a": {}}, "UNCHANGED"),
+        ({"a": {}, "b": [1]}, "REPLACED"),
+        ({"a": None, "b": [1, None]}, "REPLACED"),
+        ({"b": [1, None]}, "REPLACED"),
+        ({"a": {}, "b": [1, None], "c": ""}, "REPLACED"),
+    ],
+)
+def test_within_the_data_of_a_statement_null_and_what_is_empty_count(
+    supplier: SupplierClient, other: dict[str, Any], result: str
+) -> None:
+    [account] = supplier.accounts(1)
+    account["statements"] = account["statements"][:1]
+    account["statements"][0]["statement_pdf_context"] = {"a": {}, "b": [1, None]}
+    supplier.stage(account)
+    account["statements"][0]["statement_pdf_context"] = other
+    answer = supplier.post("/account-import-process/create-or-update/", account)
+    assert (answer.json or {})["result"] == result
+
+
 def test_an_account_that_is_not_staged_is_skipped_without_a_process(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:

@@ -253,7 +253,7 @@ def test_items_with_an_identity_are_matched_by_it() -> None:
 
 
 def test_what_has_another_form_is_one_difference() -> None:
-    assert _compare({"a": [None, 1]}, {"a": [1]}) == []
+    assert _compare({"a": [None, 1]}, {"a": [1]}) == [("a.0", None, None)]
     assert _compare({"a": [None]}, {"a": [1]}) == [("a.0", None, 1)]
     template = {"template": {"a": 1}}
     (found,) = ACCOUNT.find_differences(template, {"template": [{"a": 1}, {"a": 1}]})
