@@ -70,7 +70,7 @@ class Redaction:
             return self._replace_number(value, field)
         if not value:
             return value
-        if path[-1] == "family_name" and _OCCUPIER in _codes_alone(path, value):
+        if path[-1:] == ("family_name",) and _OCCUPIER in _codes_alone(path, value):
             return value
         kind = next((it for it in self._kinds if isinstance(field, it)), None)
         replace = self._kinds[kind] if kind else self._pseudonyms.text
