@@ -44,11 +44,23 @@ def open_file(file: Path, copy: IO[bytes] | None = None) -> Iterator[OpenFile]:
 
     What is read is also written to `copy`.
     """
-    try:
-        with _open(file) as stream:
-            size = os.fstat(stream.fileno()).st_size if file != STANDARD_INPUT and stream.seekable() else None
+    with _open(file) as stream:
+        size = os.fstat(stream.fileno()).st_size if file != STANDARD_INPUT and stream.seekable() else None
+        with _naming(file):
             lines = require_ndjson(read_lines(_blocks(stream, file, copy), LIMITS))
-            yield OpenFile(lines, size, stream)
+        yield OpenFile(_named(lines, file), size, stream)
+
+
+def _named(lines: Iterator[Line], file: Path) -> Iterator[Line]:
+    with _naming(file):
+        yield from lines
+
+
+@contextmanager
+def _naming(file: Path) -> Iterator[None]:
+    """Let a fault of the file name it: two may be open."""
+    try:
+        yield
     except BatchFileError as error:
         raise UnreadableFileError(f"{file} cannot be read: {error}") from error
 

@@ -172,11 +172,14 @@ def test_the_new_book_may_come_from_a_pipe(folder: Path) -> None:
         ("book", "none", "none cannot be read: No such file or directory."),
         ("/dev/null", "book", "/dev/null is not a regular file, and it may be read again."),
         ("table", "book", "table cannot be read: This looks like a CSV file."),
+        ("cut", "book", "cut cannot be read: The gzip data is incomplete."),
+        ("book", "cut", "cut cannot be read: The gzip data is incomplete."),
     ],
 )
 def test_what_cannot_be_compared_is_one_sentence(folder: Path, old: str, new: str, says: str) -> None:
     Path("book").write_bytes(ndjson([account("1")]))
     Path("table").write_text("number;name\n1;Anna\n")
+    Path("cut").write_bytes(ndjson([account("1")], compress=True)[:-6])
     result = run(old, new)
     assert result.exit_code == 2
     assert says in result.stderr

@@ -203,6 +203,19 @@ def test_what_is_far_from_the_others_is_shown_with_its_line(tmp_path: Path) -> N
     assert output.endswith("41 lines, 1 of them unreadable.\n")
 
 
+def test_what_the_service_cannot_read_is_counted_and_what_is_out_of_place_profiled(tmp_path: Path) -> None:
+    lines = [
+        b'\xef\xbb\xbf{"customers": [], "external_account_number": ["1"]}',
+        b'{"customers": [{"family_name": "Jansen", "family_name": "Jansen"}]}',
+        b'{"a": ' + 5_000 * b"[" + 5_000 * b"]" + b"}",
+        b'{"external_account_number": {"a": 1}, "customers": 5, "ledgers": "none"}',
+    ]
+    (tmp_path / "book").write_bytes(b"\n".join(lines))
+    result = run(str(tmp_path / "book"))
+    assert (result.exit_code, "Jansen" in result.output) == (0, False)
+    assert result.output.endswith("4 lines, 2 of them unreadable.\n")
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [

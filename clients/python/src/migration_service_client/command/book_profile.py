@@ -14,6 +14,7 @@ import msgspec
 from marshmallow import Schema
 from marshmallow.fields import Field
 
+from migration_payloads.errors import ParseError
 from migration_payloads.files.ndjson import Line
 from migration_payloads.schemas.account import ACCOUNT_IMPORT
 from migration_payloads.schemas.fields import (
@@ -26,6 +27,7 @@ from migration_payloads.schemas.fields import (
     Values,
     WholeNumber,
 )
+from migration_payloads.schemas.json import parse_json, without_marks
 from migration_payloads.schemas.privacy import is_nobodys
 from migration_service_client.command.conversion import literal, open_database, packaged, quoted
 from migration_service_client.command.values import field_below, is_code
@@ -42,7 +44,6 @@ _CODES, _LONGEST = 500, 60
 #: Different values of which all is tallied. Of more, it is a sample.
 _TALLIED = 20_000
 _QUANTILES = f"quantile_disc(x, {[it / (POINTS - 1) for it in range(POINTS)]})"
-_is_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _TALLIES = ("kinds", "lengths", "shapes", "decimals", "last_digits_of_cents", "days", "months", "hours")
 _COUNTS = ("empty", "damaged", "lettered", "upper_case", "rounded", "invalid", "swapped", "negative")
 
@@ -58,20 +59,19 @@ def profile_book(lines: Iterable[Line]) -> dict[str, Any]:
             for line in lines:
                 count += 1
                 if line.text is not None and _is_whole(line.text):
-                    file.write(line.text.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n")
+                    text = without_marks(line.text)
+                    file.write(text.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n")
                     numbers.append(line.number)
-                    longest = max(longest, len(line.text))
+                    longest = max(longest, len(text))
         paths = dict(_Profile(database, path, numbers, longest).paths()) if numbers else {}
     return {"migration_profile": 2, "lines": count, "unreadable": count - len(numbers), "paths": paths}
 
 
 def _is_whole(text: bytes) -> bool:
     try:
-        _is_object(text)
-        text.decode()
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return isinstance(parse_json(text), dict)
+    except ParseError:
         return False
-    return True
 
 
 @dataclass(slots=True)

@@ -104,7 +104,7 @@ def _details(known: dict[str, Any]) -> Iterator[str]:
         yield _most(known["codes"])
     elif "shapes" in known:
         yield _most(known["shapes"], 3)
-    elif "list" in known.get("kinds", {}):
+    elif "list" in known.get("kinds", {}) and "lengths" in known:
         sizes = sorted(map(int, known["lengths"]))
         yield f"{sizes[0]} to {sizes[-1]} items"
     if "distinct" in known:
