@@ -8,7 +8,8 @@ create macro _amount(x, parts, thousands) as case when parts.number = '' or (par
   or (parts.before in ('-', '+') and parts.after <> '') then x
   else case when parts.before = '-' or parts.after in ('-', ')', 'CR') then '-' else '' end
     || replace(replace(parts.number, thousands, ''), ',', '.') end;
-create macro _negated(x) as case when x like '-%' then substr(x, 2) when regexp_full_match(x, '[0-9.]+') then '-' || x else x end;
+create macro _negated(x) as case when not regexp_full_match(x, '-?[0-9.]+') then x when x like '-%' then substr(x, 2) else '-' || x end;
+create macro _is_fraction(x) as regexp_full_match(x, '\+?[0-9]+\.(0+|[0-9])');
 
 -- A date by its form. Two forms that give two days are ambiguous. The usual forms of one country, if none is given.
 -- nl_date('26-04-1986') => '1986-04-26'
@@ -42,6 +43,7 @@ create macro amount(x) as case when regexp_full_match(x, '-?[0-9]+,[0-9]+') then
 -- signed('12,50-', 'D') => '12.50'
 -- signed('12,50', 'C') => '12.50'
 -- signed('12,50', '?') => '12,50 ?'
+-- signed('-12,50 D', 'D') => '-12,50 D'
 create macro signed(x, dc) as list_transform([amount(x)], lambda it: case when upper(dc) in ('C', 'CR', 'CREDIT') then it
   when upper(dc) in ('D', 'DR', 'DEBIT', 'DEBET') then _negated(it) else x || ' ' || coalesce(dc, '?') end)[1];
 
@@ -64,19 +66,21 @@ create macro pad(x, n) as case when x similar to '[0-9]+' and length(x) < n then
 -- code(NULL, map {'E': 'ELECTRICITY'}) => NULL
 create macro code(x, codes) as coalesce(codes[x], x), (x, codes, others) as case when x is not null then coalesce(codes[x], others) end;
 
--- A telephone number without what people write between the digits.
+-- A telephone number without what people write between the digits. What was a number of a spreadsheet remains.
 -- phone('06-1234 5678') => '0612345678'
 -- phone('+31 (0)6 12345678') => '+31612345678'
 -- phone('0031 6 12345678') => '+31612345678'
 -- phone('bel na 18 uur') => 'bel na 18 uur'
-create macro phone(x) as case when regexp_full_match(x, '(\+|00)?[0-9 ().\-/]{6,}')
+-- phone('612345678.0') => '612345678.0'
+create macro phone(x) as case when regexp_full_match(x, '(\+|00)?[0-9 ().\-/]{6,}') and not _is_fraction(x)
   then regexp_replace(regexp_replace(regexp_replace(x, '[ ().\-/]', '', 'g'), '^00', '+'), '^\+310', '+31') else x end;
 
 -- An EAN without blanks and apostrophes. A number that a spreadsheet has rounded remains what it is.
 -- ean('8716 9433 0222 7731 23') => '871694330222773123'
 -- ean('''871694330222773123') => '871694330222773123'
 -- ean('8,71694E+17') => '8,71694E+17'
-create macro ean(x) as case when regexp_full_match(x, '[0-9 .''\-]+') then regexp_replace(x, '[ .''\-]', '', 'g') else x end;
+-- ean('87169433022277312.0') => '87169433022277312.0'
+create macro ean(x) as case when regexp_full_match(x, '[0-9 .''\-]+') and not _is_fraction(x) then regexp_replace(x, '[ .''\-]', '', 'g') else x end;
 
 -- A Dutch postcode with its blank and capitals.
 -- postcode('1011ab') => '1011 AB'
