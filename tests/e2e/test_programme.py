@@ -55,6 +55,12 @@ class Lead:
             more.first.click()
         return found
 
+    def _go_on(self) -> None:
+        """Continue from the page that says that an act took longer, if it did."""
+        if self.page.get_by_text("This took longer than usual.").count():
+            self.page.locator("main").get_by_role("link", name="Continue").click()
+            self.page.wait_for_load_state()
+
     def look(self) -> None:
         """Let axe look at the page that is open."""
         self.barriers += self.visitor.find_barriers()
@@ -68,6 +74,7 @@ class Lead:
         """Follow a link or a button of the page, and see where it leads."""
         self._find(text).click()
         self.page.wait_for_load_state()
+        self._go_on()
         self.look()
 
     def confirm(self, reason: str | None = None) -> None:
@@ -76,6 +83,7 @@ class Lead:
             self.page.fill("#reason", reason)
         self.page.click("main form .buttons button")
         expect(self.page.locator(".alert-success")).to_be_visible()
+        self._go_on()
         self.look()
 
     def act(self, text: str, reason: str | None = None) -> None:
