@@ -138,6 +138,8 @@ def remove_import_supplier(session: Session, code: str) -> None:
     supplier = _get_row(session, code)
     if supplier.status != SupplierStatus.COMPLETE:
         raise InUseError(f"Import supplier {code!r} accepts accounts: set its status to Complete first.")
+    if supplier.live_at is not None:
+        raise InUseError(f"Import supplier {code!r} is in use: it has a moment of go-live.")
     require_unused(session, supplier, f"Import supplier {code!r}", remove=True)
     _record(session, AuditAction.SUPPLIER_REMOVED, supplier)
 

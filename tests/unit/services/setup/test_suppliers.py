@@ -1,6 +1,7 @@
 """Organisations, teams, suppliers and limits: their names, whose they are, and what the audit keeps."""
 
 import re
+from datetime import UTC, datetime
 from functools import partial
 
 import pytest
@@ -128,6 +129,22 @@ def test_a_team_has_a_name_that_its_organisation_has_not_used(
             with pytest.raises(errors.NameTakenError, match="'A' already exists"):
                 teams.create_operations_team(session, "A", organisation_name=owner)
         assert session.query(OperationsTeam).filter_by(name="A").count() == 2
+
+
+def test_a_supplier_with_a_moment_of_go_live_is_not_removed(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions() as session:
+        made = suppliers.create_import_supplier(
+            session, code="T0", organisation_name=customer.organisation, profile="strict"
+        )
+        made.status, made.live_at = SupplierStatus.COMPLETE, datetime.now(UTC)
+        session.flush()
+        with pytest.raises(errors.InUseError, match="moment of go-live"):
+            suppliers.remove_import_supplier(session, "T0")
+        made.live_at = None
+        suppliers.remove_import_supplier(session, "T0")
+        assert suppliers.find_import_supplier(session, "T0", organisation_id=None) is None
 
 
 def test_suppliers_are_listed_by_code_and_their_changes_are_in_the_audit(
