@@ -122,6 +122,13 @@ class ServiceError(Exception):
         return {}
 
 
+def raise_all(found: Sequence[ServiceError]) -> None:
+    """Raise the first of these errors with the items of all, unless there is none."""
+    if found:
+        found[0].errors = [item for error in found for item in error.errors]
+        raise found[0]
+
+
 class InvalidError(ServiceError):
     """The request cannot be carried out as it is."""
 

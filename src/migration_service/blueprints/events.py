@@ -17,7 +17,7 @@ from migration_service.blueprints.requests.paging import link_next
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream
 from migration_service.db.pieces import READ_BYTES, in_pieces
-from migration_service.errors import ErrorItem, EventCursorAheadError, ServiceError
+from migration_service.errors import ErrorItem, EventCursorAheadError, ServiceError, raise_all
 from migration_service.models import EventConsumer
 from migration_service.schemas import events
 from migration_service.services.audit.entries import AuditAction, record
@@ -40,7 +40,7 @@ _EXAMPLE = events.CATALOGUE[events.EventType.ACCOUNT_CREATED].example | {"cursor
 def _open(arguments: dict[str, Any]) -> tuple[frozenset[int] | None, History, Position | None]:
     """Return the suppliers and the position from which to read. Raise the first error, with all others."""
     found: list[ServiceError] = []
-    supplier_ids, opened = caller().import_supplier_ids, None
+    supplier_ids = caller().import_supplier_ids
     with resources().Session.begin() as session:
         if "import_supplier_code" in arguments:
             try:
@@ -50,13 +50,11 @@ def _open(arguments: dict[str, Any]) -> tuple[frozenset[int] | None, History, Po
                 found.append(error)
         cursor, consumer = arguments.get("cursor"), arguments.get("consumer")
         try:
-            opened = open_feed(session, caller().organisation_id, cursor, consumer)
+            history, position = open_feed(session, caller().organisation_id, cursor, consumer)
         except ServiceError as error:
             found.append(error)
-        if found or not opened:
-            found[0].errors = [item for error in found for item in error.errors]
-            raise found[0]
-    return supplier_ids, *opened
+        raise_all(found)
+    return supplier_ids, history, position
 
 
 def _find_misfits() -> list[ErrorItem]:

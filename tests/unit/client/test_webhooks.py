@@ -41,6 +41,15 @@ def test_a_message_that_is_too_old_or_too_new_is_refused(seconds: int) -> None:
         verify_webhook(*message(), SECRET, now=NOW + seconds)
 
 
+@pytest.mark.parametrize("moment", ["9" * 400, "9" * 5_000, "-1", "", "1e9"])
+def test_a_moment_that_is_none_is_refused(moment: str) -> None:
+    body = b"{}"
+    signed = base64.b64encode(hmac.digest(b"a" * 32, f"e-1.{moment}.".encode() + body, "sha256")).decode()
+    headers = {"webhook-id": "e-1", "webhook-timestamp": moment, "webhook-signature": f"v1,{signed}"}
+    with pytest.raises(WebhookNotVerified, match="too old"):
+        verify_webhook(body, headers, SECRET, now=NOW)
+
+
 @pytest.mark.parametrize(
     "secret",
     [

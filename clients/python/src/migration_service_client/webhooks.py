@@ -26,6 +26,10 @@ class ReceivedEvent:
     data: Any
 
 
+#: The most digits of a Unix time.
+_DIGITS = 12
+
+
 def verify_webhook(
     body: bytes,
     headers: Mapping[str, str],
@@ -52,7 +56,7 @@ def verify_webhook(
     if not any(hmac.compare_digest(right, it) for right in known for it in signatures):
         raise WebhookNotVerified("No signature of the message is right.")
     moment = time.time() if now is None else now
-    if not sent.isdecimal() or abs(moment - int(sent)) > tolerance:
+    if not sent.isdecimal() or len(sent) > _DIGITS or abs(moment - int(sent)) > tolerance:
         raise WebhookNotVerified("The message is too old, or a clock is wrong.")
     message = parse(body)
     event: Event = decode(Event, message)

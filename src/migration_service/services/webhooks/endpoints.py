@@ -1,7 +1,7 @@
 """The endpoints of an organisation: who gets which events."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -12,16 +12,18 @@ from sqlalchemy.orm import Session
 from migration_service.db.base import new_id
 from migration_service.errors import (
     ImportSupplierNotFoundInBodyError,
+    ServiceError,
     TooManyWebhooksError,
     WebhookNotFoundError,
     WebhookUrlError,
+    raise_all,
 )
 from migration_service.models import ImportSupplier, Organisation, WebhookEndpoint
 from migration_service.outgoing.rules import AddressRules, show_url
 from migration_service.schemas.webhooks import OperatorsChangeSchema
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.idempotency.keys import void_answers
-from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.services.setup.suppliers import find_import_supplier
 from migration_service.services.webhooks.secrets import Seal, add_secret, remove_secrets
 from migration_service.states import EndpointOff
 
@@ -209,24 +211,37 @@ def _set(
     values: Mapping[str, Any],
     caller: WebhookCaller,
 ) -> None:
+    found: list[ServiceError] = []
     if "url" in values:
         try:
             rules.check_url(values["url"])
         except ValueError as error:
-            raise WebhookUrlError(str(error)) from None
-    for name in PLAIN & values.keys():
-        setattr(endpoint, name, values[name])
+            found.append(WebhookUrlError(str(error)))
     if "import_suppliers" in values:
         codes, owner = values["import_suppliers"], endpoint.organisation_id
-        endpoint.import_supplier_ids = caller.limits() if codes is None else _find(session, codes, owner)
+        ids = caller.limits() if codes is None else _find(session, codes, owner, found)
+        endpoint.import_supplier_ids = ids
+    raise_all(found)
+    for name in PLAIN & values.keys():
+        setattr(endpoint, name, values[name])
     if "event_types" in values:
         endpoint.event_types = None if values["event_types"] is None else sorted(set(values["event_types"]))
 
 
-def _find(session: Session, codes: Sequence[str], organisation_id: int) -> list[int]:
-    error = ImportSupplierNotFoundInBodyError
-    found = (get_import_supplier(session, it, organisation_id=organisation_id, error=error) for it in codes)
-    return sorted({it.id for it in found})
+def _find(
+    session: Session, codes: Sequence[str], organisation_id: int, errors: list[ServiceError]
+) -> list[int]:
+    """Return the ids of these import suppliers. Add an error for each that there is not."""
+    found = set()
+    for place, code in enumerate(codes):
+        supplier = find_import_supplier(session, code, organisation_id=organisation_id)
+        if supplier is None:
+            error = ImportSupplierNotFoundInBodyError(found=code)
+            error.errors = [replace(it, attr=f"import_suppliers.{place}") for it in error.errors]
+            errors.append(error)
+        else:
+            found.add(supplier.id)
+    return sorted(found)
 
 
 def _switch(endpoint: WebhookEndpoint, *, on: bool) -> None:
