@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from migration_service.config import Settings
+from migration_service.web_server import GRACEFUL_SECONDS
 from migration_service_local.samples import generate_accounts
 from migration_service_local.servers.ports import LOOPBACK, random_free_port
 from support.servers import ending_with_us, temporary_folder, wait_until
@@ -140,12 +141,14 @@ def test_a_rolling_restart_behind_the_documented_balancer_fails_no_request(
 
 @needs_nginx
 def test_new_code_is_loaded_behind_the_documented_proxy_and_fails_no_request(
-    migrated: Settings, supplier: SupplierClient, tmp_path: Path
+    migrated: Settings, supplier: SupplierClient
 ) -> None:
-    log = tmp_path / "web.log"
-    with proxied_web_server(migrated, log=log) as (port, server), Clients(port, supplier) as clients:
+    with proxied_web_server(migrated) as (port, server), Clients(port, supplier) as clients:
         old = psutil.Process(server.pid).children()
         server.send_signal(signal.SIGHUP)
-        wait_until(lambda: not any(process.is_running() for process in old), "new processes", 90)
+        # A process that did not take its signal would be killed after that time, often with no request.
+        wait_until(
+            lambda: not any(process.is_running() for process in old), "new processes", GRACEFUL_SECONDS
+        )
         clients.wait_for(50)
     assert set(clients.answers) == {"200", "201"}, clients.answers
