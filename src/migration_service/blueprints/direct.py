@@ -1,52 +1,105 @@
-"""What is asked most, answered without Flask: the status of an account.
+"""What is asked most, answered without Flask: an account's validation, staging and status.
 
-Flask's frame of a request (its contexts, routing and response) takes longer than the answer. So an ordinary
-request gets it here, from the parts that the view has. Everything else, such as another form of the path, or
-an error, goes on to Flask as if nothing had been done.
+Flask's frame of a request (its contexts, routing and response) takes as long as the database, or longer. So
+an ordinary request gets its answer here, from the parts that the view has. Everything else, such as another
+form of the path, a query, or an error, goes on to Flask as if nothing had been done. An account that is
+refused is then handled twice, as if it had been sent twice.
 """
 
 import re
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from io import BytesIO
+from typing import TYPE_CHECKING, NamedTuple
 
+from migration_payloads.schemas.account import read_account
+from migration_service.blueprints.requests import lifecycle
 from migration_service.blueprints.requests.body import INTERFACE
 from migration_service.blueprints.requests.interface import identify_caller, scopes_of
-from migration_service.blueprints.requests.lifecycle import (
-    DATA_HEADERS,
-    identify,
-    log_request,
-    make_host_check,
-)
 from migration_service.blueprints.requests.places import REFUSED
 from migration_service.blueprints.requests.resources import Resources
+from migration_service.blueprints.requests.validation_report import WARNING_COUNT, brief_answer
 from migration_service.blueprints.status import write_status
+from migration_service.db.pieces import LIGHT
+from migration_service.db.sql import autocommit
 from migration_service.errors import HostNotAllowedError, ShareUsedError
 from migration_service.origin import SERVICE, current_origin, set_origin
+from migration_service.services.access.callers import Caller
 from migration_service.services.access.scopes import require_scope
+from migration_service.services.imports import staging
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 #: A name in a path about which there is nothing to say.
 _NAME = r"([A-Za-z0-9][A-Za-z0-9_.-]{0,127})"
-_PATH = re.compile(rf"{INTERFACE}account-transfer-status/{_NAME}/{_NAME}/?")
-_ROUTE = f"{INTERFACE}account-transfer-status/<import_supplier_code>/<number:external_account_number>/"
-_SCOPES = scopes_of("status.get_account_status")
+
+
+class _Answer(NamedTuple):
+    body: bytes
+    status: str = "200 OK"
+    #: The number of warnings of an account that was sent.
+    warnings: int | None = None
+
+
+def _give_status(shared: Resources, caller: Caller, _body: bytes, code: str, number: str) -> _Answer:
+    return _Answer(write_status(shared, caller, code, number))
+
+
+def _validate(shared: Resources, caller: Caller, body: bytes) -> _Answer:
+    _, account = staging.validate_payload(shared.reference, caller, read_account(body))
+    return _Answer(account.json, warnings=len(account.warnings))
+
+
+def _stage(shared: Resources, caller: Caller, body: bytes) -> _Answer:
+    supplier, account = staging.validate_payload(shared.reference, caller, read_account(body))
+    with autocommit(shared.Session) as connection:
+        result = staging.stage_account(connection, supplier, account, shared.staged_quota)
+    body, status = brief_answer(account, result)
+    return _Answer(body, "201 CREATED" if status == 201 else "200 OK", len(account.warnings))
+
+
+class _Operation(NamedTuple):
+    method: str
+    path: str
+    #: Flask's route and view.
+    route: str
+    view: str
+    answer: Callable[..., _Answer]
+
+
+_OPERATIONS = (
+    _Operation(
+        "GET",
+        f"account-transfer-status/{_NAME}/{_NAME}",
+        f"{INTERFACE}account-transfer-status/<import_supplier_code>/<number:external_account_number>/",
+        "status.get_account_status",
+        _give_status,
+    ),
+    *(
+        _Operation("POST", path, f"{INTERFACE}{path}/", f"account_imports.{view}", answer)
+        for path, view, answer in (
+            ("account-import-process/create-or-update", "stage_account", _stage),
+            ("validate-account", "validate_account", _validate),
+        )
+    ),
+)
+_PATHS = [(re.compile(f"{INTERFACE}{it.path}/?"), it) for it in _OPERATIONS]
 
 
 def answer_directly(application: "WSGIApplication", shared: Resources) -> "WSGIApplication":
-    """Return `application` behind what answers ordinary requests for the status of an account."""
-    is_allowed = make_host_check(shared.settings)
+    """Return `application` behind what answers ordinary requests of these operations."""
+    is_allowed = lifecycle.make_host_check(shared.settings)
+    bound = min(LIGHT, shared.settings.max_body_bytes + 1)
 
     def answer(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        if environ["REQUEST_METHOD"] == "GET" and not environ.get("QUERY_STRING"):
-            found = _PATH.fullmatch(environ["PATH_INFO"])
-            if found:
+        for path, operation in _PATHS:
+            found = path.fullmatch(environ["PATH_INFO"])
+            if found and _is_ordinary(environ, operation.method, bound):
                 try:
                     if not is_allowed(environ.get("HTTP_HOST")):
                         raise HostNotAllowedError
-                    return _answer(environ, start_response, *found.groups())
+                    return _answer(environ, start_response, operation, *found.groups())
                 except ShareUsedError:
                     environ[REFUSED] = True
                 except Exception:
@@ -57,20 +110,43 @@ def answer_directly(application: "WSGIApplication", shared: Resources) -> "WSGIA
         return application(environ, start_response)
 
     def _answer(
-        environ: "WSGIEnvironment", start_response: "StartResponse", code: str, number: str
+        environ: "WSGIEnvironment", start_response: "StartResponse", operation: _Operation, *names: str
     ) -> list[bytes]:
         began_at, address = time.monotonic(), environ.get("REMOTE_ADDR")
-        id_ = identify(environ.get("HTTP_X_REQUEST_ID"), address)
+        id_ = lifecycle.identify(environ.get("HTTP_X_REQUEST_ID"), address)
         caller = identify_caller(shared, environ.get("HTTP_AUTHORIZATION", ""), address)
         place = shared.places.enter(caller.organisation_id)
         try:
-            require_scope(caller.scopes, _SCOPES)
-            body = write_status(shared, caller, code, number)
+            require_scope(caller.scopes, scopes_of(operation.view))
+            answered = operation.answer(shared, caller, _read(environ, operation.method), *names)
         finally:
             shared.places.leave(place)
-        head = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
-        start_response("200 OK", [*head, *DATA_HEADERS, ("X-Request-ID", id_)])
-        log_request("GET", _ROUTE, 200, began_at, current_origin())
-        return [body]
+        head = [("Content-Type", "application/json"), ("Content-Length", str(len(answered.body)))]
+        if answered.warnings is not None:
+            head.append((WARNING_COUNT, str(answered.warnings)))
+        start_response(answered.status, [*head, *lifecycle.DATA_HEADERS, ("X-Request-ID", id_)])
+        status = int(answered.status[:3])
+        lifecycle.log_request(operation.method, operation.route, status, began_at, current_origin())
+        return [answered.body]
 
     return answer
+
+
+def _is_ordinary(environ: "WSGIEnvironment", method: str, bound: int) -> bool:
+    """Return whether a request has no query, and no body or plain JSON that is shorter than `bound`."""
+    if environ["REQUEST_METHOD"] != method or environ.get("QUERY_STRING"):
+        return False
+    length = environ.get("CONTENT_LENGTH", "")
+    is_json = environ.get("CONTENT_TYPE") == "application/json" and "HTTP_CONTENT_ENCODING" not in environ
+    return method == "GET" or (is_json and length.isdecimal() and int(length[:9]) < bound)
+
+
+def _read(environ: "WSGIEnvironment", method: str) -> bytes:
+    """Return the body, which Flask can read again."""
+    if method == "GET":
+        return b""
+    body = environ["wsgi.input"].read(length := int(environ["CONTENT_LENGTH"]))
+    environ["wsgi.input"] = BytesIO(body)
+    if len(body) < length:
+        raise EOFError
+    return bytes(body)

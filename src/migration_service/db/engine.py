@@ -6,6 +6,7 @@ from threading import Lock
 from typing import Any, cast
 
 import psycopg
+import psycopg._queries
 from psycopg.pq import TransactionStatus
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.engine import ExceptionContext, make_url
@@ -24,6 +25,10 @@ _SERVER_SETTINGS = {
     "lock_timeout": "5s",
     "idle_in_transaction_session_timeout": "60s",
 }
+
+# Psycopg looks for the parameters of a longer statement anew each time, lest an ORM's long statements, which
+# all differ, fill its memory. Ours are constants: staging has 7,000 characters, and account creation 20,000.
+psycopg._queries.MAX_CACHED_STATEMENT_LENGTH = 50_000
 
 #: The longest time of a statement, for whose result a request may not be waiting any more.
 STATEMENT_SECONDS, STATEMENT_SECONDS_OF_REQUESTS = 60, 10

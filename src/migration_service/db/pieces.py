@@ -21,7 +21,7 @@ PIECE_BYTES, LONGEST_PIECE = 65_536, 262_144
 #: How many times longer than stored a compressed value is taken to be. In the worst case it is 250 times.
 _UNPACKED = 8
 #: JSON texts that are shorter than this are decoded without waiting.
-_LIGHT = 65_536
+LIGHT = 65_536
 
 
 def weight_of(*columns: str) -> str:
@@ -99,7 +99,7 @@ class Scales:
     @contextmanager
     def holding(self, weight: int) -> Iterator[None]:
         """Wait until this many bytes may be decoded. They count until the end of the block."""
-        if weight < _LIGHT:
+        if weight < LIGHT:
             yield
             return
         with self._has_changed:

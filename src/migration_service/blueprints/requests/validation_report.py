@@ -45,12 +45,16 @@ def answer_staged(
 
     `text` is the body.
     """
-    names = {name: account.data[name] for name in ("import_supplier", "external_account_number")}
+    body, status = brief_answer(account, result)
     if _in_full(arguments):
         body = b'%b,"result":"%b"}' % (_report(account, text)[:-1], result.encode())
-    else:
-        body = encode_json(names | {"result": result})
-    return _answer(account, body, 201 if result is StagingResult.STAGED else 200)
+    return _answer(account, body, status)
+
+
+def brief_answer(account: ValidatedAccount, result: StagingResult) -> tuple[bytes, int]:
+    """Return the body and the status of the stage endpoint without a report."""
+    names = {name: account.data[name] for name in ("import_supplier", "external_account_number")}
+    return encode_json(names | {"result": result}), 201 if result is StagingResult.STAGED else 200
 
 
 def answer_accepted(accepted: Accepted, arguments: dict[str, Any], status: int) -> Response:
