@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections import defaultdict
 from decimal import Decimal
 from importlib import resources
 from pathlib import Path
@@ -18,10 +18,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from documentation.pages import ROOT
-from migration_service_client.command import main, sources
+from migration_payloads.profile import Profile
+from migration_payloads.validation import validate_text
+from migration_service_client.command import main
 from migration_service_client.command.book import read_book
 from migration_service_client.command.journal import Journal
 from migration_service_client.command.runs import make_order
+from support.legacy_export import CHECKED, NAMED, READ, SKIPPED, make_export
 
 _SQL = """-- source c: c.csv delimiter=; key=number
 select number as external_account_number, 'CODE' as import_supplier,
@@ -440,13 +443,19 @@ def test_added_data_is_made_in_the_same_way(kind: str, items: str, tmp_path: Pat
 def test_a_file_that_grows_while_it_is_read_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def split(stream: object, path: Path) -> Iterator[bytes]:
-        path.write_bytes(_HEADER * 3)
-        return iter([_HEADER[:-1]])
+    from migration_service_client.command import sources  # noqa: PLC0415
 
-    monkeypatch.setattr(sources, "_split", split)
+    monkeypatch.setattr(
+        sources,
+        "_split",
+        growing := lambda stream, path: (path.write_bytes(_HEADER * 3), iter([_HEADER[:-1]]))[1],
+    )
     result = convert(tmp_path, _SQL, c_csv=_HEADER)
-    assert (result.exit_code, "was changed while it was read" in result.stderr) == (2, True)
+    assert (result.exit_code, "was changed while it was read" in result.stderr, callable(growing)) == (
+        2,
+        True,
+        True,
+    )
 
 
 def test_without_duckdb_it_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -454,6 +463,46 @@ def test_without_duckdb_it_says_how_to_install_it(tmp_path: Path, monkeypatch: p
     result = convert(tmp_path, _SQL)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert "pip install 'migration-service-client[convert]'" in result.stderr
+
+
+def test_a_whole_export_is_in_the_book_left_out_or_named(tmp_path: Path) -> None:
+    truth = make_export(tmp_path, 400, each=2)
+    sql = (ROOT / "tests" / "support" / "legacy_export.sql").read_text()
+    assert len(sql.splitlines()) <= 200
+    result = convert(tmp_path, sql)
+    assert result.exit_code == 1, result.output
+    accounts = {it["external_account_number"]: it for it in book(tmp_path)}
+    named = {
+        (it["file"], row)
+        for it in read_csv(tmp_path / "errors.csv")
+        for row in range(int(it["first_row"]), int(it["last_row"]) + 1)
+    }
+    held = {account for it in read_csv(tmp_path / "errors.csv") for account in it["accounts"].split(", ")}
+    # The rows of each file add up to all that were written.
+    sums = re.findall(r"^(\S+): (\d+) rows = (.+?)(?:\. \d+ rows in UTF-8)?$", result.stderr, re.MULTILINE)
+    assert sum(int(read) for _, read, _ in sums) == truth.rows
+    assert all(sum(map(int, re.findall(r"\d+(?= [a-z])", parts))) == int(read) for _, read, parts in sums)
+    # Each piece of dirt came to what is said of its kind.
+    kinds = {it.kind for it in truth.dirt}
+    assert kinds == {*READ, *NAMED, *CHECKED, *SKIPPED}
+    for dirt in truth.dirt:
+        if dirt.kind in NAMED:
+            assert (dirt.file, dirt.line) in named, dirt
+            assert dirt.account not in accounts or dirt.kind in ("unknown_customer", "empty_key"), dirt
+        elif dirt.account in accounts and dirt.kind in CHECKED:
+            checked = validate_text(json.dumps(accounts[dirt.account]).encode(), Profile.STRICT)
+            assert CHECKED[dirt.kind] in {it.code for it in checked.errors}, dirt
+        else:
+            assert (dirt.file, dirt.line) not in named, dirt
+    # All others are in the book as they were, to the cent.
+    lacking = {it.account for it in truth.dirt if it.kind in ("unknown_customer", "empty_key")}
+    unread = {it.account for it in truth.dirt if it.kind in CHECKED}
+    assert accounts.keys() == truth.accounts.keys() - truth.closed - held
+    assert len(accounts) > 250
+    for number in accounts.keys() - lacking - unread:
+        assert sums_of(accounts[number]) == (truth.accounts[number], truth.balances[number]), number
+        checked = validate_text(json.dumps(accounts[number]).encode(), Profile.STRICT)
+        assert [(it.code, it.attr) for it in checked.errors] == [], number
 
 
 def test_the_example_of_the_page_is_converted(tmp_path: Path) -> None:
@@ -498,3 +547,21 @@ def test_a_first_file_says_what_is_in_the_files(tmp_path: Path) -> None:
         "book.sql exists. Expected the name of a new file.\n"
     )
     assert run().exit_code == 2
+
+
+def sums_of(account: dict[str, Any]) -> tuple[dict[tuple[str, str], tuple[int, Decimal]], dict[str, Decimal]]:
+    sums: dict[tuple[str, str], tuple[int, Decimal]] = defaultdict(lambda: (0, Decimal(0)))
+    balances = {"ENERGY_LEDGER": Decimal(0), "SERVICE_LEDGER": Decimal(0)}
+    for ledger in account["ledgers"]:
+        balances[ledger["ledger_code"]] = Decimal(ledger["ledger_balance"])
+        for name, period in (
+            ("historical_statement_transactions", "settled"),
+            ("transactions_in_open_settlement_period", "open"),
+        ):
+            for it in ledger.get(name, ()):
+                times, total = sums[f"{ledger['ledger_code']}.{period}", it["type"]]
+                sums[f"{ledger['ledger_code']}.{period}", it["type"]] = (
+                    times + 1,
+                    total + Decimal(it["amount"]),
+                )
+    return dict(sums), balances
