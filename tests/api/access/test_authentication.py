@@ -271,7 +271,7 @@ def test_every_route_hides_what_another_organisation_has(
                 )
                 assert (answer.status_code, json_of(answer)["code"]) == (404, theirs[name][1]), (rule, given)
     assert seen == set(theirs)
-    for path in ("batches", "undos", "wave-plans"):
+    for path in ("batches", "undos", "wave-plans", "webhooks"):
         assert client.get(f"{API}/{path}/", headers={"Authorization": token}).json == []
 
 

@@ -147,24 +147,6 @@ def test_a_key_of_one_supplier_is_refused_at_the_organisations_other_one(
     assert supplier.get(f"/all-account-import-processes/{other}/").status_code == 200
 
 
-def test_a_key_is_used_only_from_its_networks(
-    client: FlaskClient, customer: Customer, sessions: sessionmaker[Session]
-) -> None:
-    networks = ["192.0.2.0/24", "2001:db8::/32"]
-    api_key = _issue(sessions, customer.organisation, networks=networks)
-    path = f"{PREFIX}/all-account-import-processes/{customer.import_supplier}/"
-    for address in ("192.0.2.7", "::ffff:192.0.2.9", "2001:db8::1"):
-        client.environ_base["REMOTE_ADDR"] = address
-        headers = _token(client, api_key)
-        assert client.get(path, headers=headers).status_code == 200
-    for address in ("192.0.3.7", "2001:db9::1"):
-        client.environ_base["REMOTE_ADDR"] = address
-        answer = client.get(path, headers=headers)
-        assert (answer.status_code, json_of(answer)["code"]) == (403, "permission_denied")
-        assert address in json_of(answer)["detail"]
-        assert obtain(client, APIKey=api_key)["errorCode"] == "permission_denied"
-
-
 def test_refusals_are_in_the_audit_once_an_address_and_minute(
     client: FlaskClient, customer: Customer, sessions: sessionmaker[Session]
 ) -> None:

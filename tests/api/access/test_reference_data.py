@@ -144,6 +144,8 @@ def test_a_key_that_is_limited_to_networks_is_refused_from_another_address(
     before = _from_memory()
     assert _status(keeping, headers, customer, REMOTE_ADDR="192.0.2.1") == 403
     assert _from_memory() > before
+    keeping.environ_base["REMOTE_ADDR"] = "192.0.2.1"
+    assert obtain(keeping, APIKey=customer.api_key)["errorCode"] == "permission_denied"
 
 
 def test_a_supplier_that_is_kept_does_not_exist_for_another_organisation(

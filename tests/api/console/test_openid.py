@@ -21,7 +21,7 @@ from werkzeug.serving import make_server
 
 from migration_service.blueprints.console.pages import openid
 from migration_service.config import Settings
-from migration_service.services.access.operators import OperatorRole, create_operator, disable_operator
+from migration_service.services.access.operators import OperatorRole, create_operator
 from support.audit import audited
 from support.console_client import ConsoleClient
 from support.factories import MakeClient
@@ -98,14 +98,6 @@ def test_who_is_no_operator_or_has_no_verified_address_is_refused(
     (entry,) = audited(sessions, address=client.client.environ_base["REMOTE_ADDR"])
     assert entry.action == "login.refused"
     assert client.get("/").status_code == 302
-
-
-def test_an_operator_who_is_disabled_is_refused(
-    client: ConsoleClient, sessions: sessionmaker[Session]
-) -> None:
-    with sessions.begin() as session:
-        disable_operator(session, "anna@energy.example")
-    assert _come_back(client, "anna") == "/console/login/"
 
 
 def test_an_answer_that_was_not_asked_for_is_refused(

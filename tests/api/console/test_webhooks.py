@@ -85,18 +85,6 @@ def test_events_are_sent_again(
     assert [it.action for it in entries] == ["webhook.created", "webhook.tested", *sent_again]
 
 
-def test_operators_see_the_webhooks_of_their_organisations(
-    path: str, log_in: LogIn, supplier: SupplierClient
-) -> None:
-    stranger = SupplierClient.create(supplier.app, supplier.Session)
-    assert log_in(OperatorRole.READ, supplier.organisation).get(path).status_code == 200
-    bound = log_in(OperatorRole.ADMINISTER, stranger.organisation)
-    for page in ("", "change/", "switch/", "remove/", "secret/", "test/", "redeliver/"):
-        assert bound.get(f"{path}{page}").status_code == 404
-    assert path not in bound.see(_LIST)
-    assert log_in(OperatorRole.OPERATE).get(f"{path}switch/").status_code == 403
-
-
 _NEW = "/setup/vendors/new/"
 
 
