@@ -1,6 +1,5 @@
 """A refused request tells all its errors: of parameters, of the body, and of names that do not exist."""
 
-import re
 from typing import Any
 from uuid import UUID
 
@@ -95,22 +94,6 @@ def test_a_refused_request_tells_all_its_errors(
 ) -> None:
     answer = supplier.post(path, body)
     assert (answer.status_code, sorted(codes_of(answer))) == (400, sorted(expected))
-
-
-def test_a_list_tells_what_is_wrong_with_its_page_together_with_all_other_errors(
-    supplier: SupplierClient, description: dict[str, Any]
-) -> None:
-    lists = [
-        path.replace("{import_supplier_code}", supplier.code).partition("/data-import")[2]
-        for path, operations in description["paths"].items()
-        if {"limit", "cursor"} <= {it.get("name") for it in operations.get("get", {}).get("parameters", [])}
-    ]
-    assert len(lists) > 10
-    for path in lists:
-        address = re.sub(r"{[a-z_]+}", str(UUID(int=1)), path)
-        found = codes_of(supplier.get(f"{address}?zzz=1&limit=0&cursor=%FF"))
-        assert {_PARAMETER, ("limit", "page_size_out_of_range")} <= set(found), path
-        assert ("cursor", "event_cursor_invalid" if path == "/events/" else "invalid") in found, path
 
 
 def test_a_malformed_key_is_told_together_with_all_other_errors(

@@ -150,10 +150,6 @@ _OF_ALL = {"400", "404", "414", "431", "500"}
 _WITH_BODY = {"411", "413", "415"}
 
 
-def _described_operations(description: Any) -> list[Any]:
-    return [it for item in description["paths"].values() for name, it in item.items() if name != "parameters"]
-
-
 def _objects(value: Any, where: str = "") -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield each object of the description, except for examples: its place, its name, and itself."""
     for name, below in value.items() if isinstance(value, dict) else enumerate(value):
@@ -175,7 +171,7 @@ def test_everything_has_a_sentence_for_people(description: Any) -> None:
             assert it.get("description"), f"{where}/{name}"
     for name in ("TokenRequest", "ServiceToken", "TokenAnswer", "GraphQLError"):
         assert description["components"]["schemas"][name]["description"]
-    for operation in _described_operations(description):
+    for _, _, operation in _operations(description):
         assert operation["summary"]
         assert operation["description"]
         for answer in operation["responses"].values():
@@ -186,7 +182,7 @@ def test_everything_has_a_sentence_for_people(description: Any) -> None:
 def test_each_error_is_described_with_its_status_and_an_example(description: Any) -> None:
     statuses = {entry.code: entry.status for entry in error_catalogue.request_errors()} | {"invalid": "400"}
     components = description["components"]["responses"]
-    for operation in _described_operations(description):
+    for _, _, operation in _operations(description):
         for status, answer in operation["responses"].items():
             if "$ref" in answer:
                 answer = components[answer["$ref"].rpartition("/")[2]]  # noqa: PLW2901
@@ -210,7 +206,7 @@ def _codes_of(answer: Any) -> set[str]:
 
 
 def test_an_operation_has_the_errors_of_a_body_if_it_takes_one(description: Any) -> None:
-    for operation in _described_operations(description):
+    for _, _, operation in _operations(description):
         statuses = set(operation["responses"])
         assert statuses >= _OF_ALL
         if "requestBody" in operation:
@@ -232,9 +228,7 @@ def test_an_operation_has_the_errors_of_a_body_if_it_takes_one(description: Any)
 def test_an_answer_says_where_or_how_or_when_to_go_on(
     description: Any, status: str, headers: set[str]
 ) -> None:
-    answers = [
-        it["responses"][status] for it in _described_operations(description) if status in it["responses"]
-    ]
+    answers = [it["responses"][status] for _, _, it in _operations(description) if status in it["responses"]]
     assert answers
     assert all(set(it["headers"]) >= {"X-Request-ID"} | headers for it in answers)
 

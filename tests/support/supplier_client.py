@@ -167,7 +167,14 @@ class SupplierClient:
             staged.append(str(account["external_account_number"]))
         return staged
 
-    def process(self, number: str, *, prefer: str = "respond-async", **fields: Any) -> TestResponse:
+    def process(
+        self,
+        number: str,
+        *,
+        prefer: str = "respond-async",
+        headers: dict[str, str] | None = None,
+        **fields: Any,
+    ) -> TestResponse:
         """Section 4.3, without waiting, so that the test decides when a worker takes it."""
         body = {
             "external_account_number": number,
@@ -175,7 +182,8 @@ class SupplierClient:
             "operations_team_name": self.team,
             **fields,
         }
-        return self.post("/account-import-process/process/", body, headers={"Prefer": prefer})
+        headers = {"Prefer": prefer} | (headers or {})
+        return self.post("/account-import-process/process/", body, headers=headers)
 
     def status(self, number: str) -> TestResponse:
         """Section 4.4."""

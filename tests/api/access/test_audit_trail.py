@@ -71,13 +71,8 @@ def _post(supplier: SupplierClient, path: str, request_id: str, body: Any, **arg
 
 
 def _attempt(supplier: SupplierClient, number: str, request_id: str, **fields: Any) -> UUID:
-    body = {
-        "external_account_number": number,
-        "import_supplier_code": supplier.code,
-        "operations_team_name": supplier.team,
-        **fields,
-    }
-    _post(supplier, "/account-import-process/process/", request_id, body)
+    answer = supplier.process(number, headers={"X-Request-ID": request_id}, **fields)
+    assert answer.status_code == 202, answer.text
     return supplier.current_attempt(number)
 
 

@@ -21,7 +21,7 @@ from migration_service.services.access.api_keys import KeyLimits, issue_api_key
 from migration_service.services.accounts.added_data import Accepted
 from migration_service.services.setup.suppliers import create_import_supplier
 from support.factories import obtain
-from support.imported_account import ImportedAccount, at_once, code_of, codes_of
+from support.imported_account import ImportedAccount, at_once, code_of
 from support.supplier_client import API
 
 _TRANSACTION: dict[str, Any] = {
@@ -235,13 +235,6 @@ def test_an_answer_that_is_not_final_is_not_kept(account: ImportedAccount, key: 
     account.supplier.token = token
     assert _key(account, key) is None
     assert _notes(account, key, "a").status_code == 201
-
-
-@pytest.mark.parametrize("key", ["x" * 129, '""', "\x07"])
-def test_an_invalid_key_is_refused(account: ImportedAccount, key: str) -> None:
-    answer = _notes(account, key, "a")
-    assert codes_of(answer) == [("Idempotency-Key", "idempotency_key_invalid")]
-    assert account.notes() == []
 
 
 @pytest.mark.parametrize("post", [_notes, _transactions])

@@ -129,3 +129,4 @@ def test_a_strict_validation_reports_warnings_as_errors(
     assert answer.status_code == 400
     assert ("billing_postcode", "invalid_postcode") in codes_of(answer)
     assert json_of(answer)["warnings"] == []
+    assert codes_of(_validate(supplier, payload, "?profile=loose")) == [("profile", "invalid_choice")]

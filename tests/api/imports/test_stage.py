@@ -107,17 +107,6 @@ def test_nothing_is_stored(supplier: SupplierClient) -> None:
     assert supplier.status(account["external_account_number"]).status_code == 404
 
 
-def test_the_profile_of_the_query_string_makes_warnings_errors(supplier: SupplierClient) -> None:
-    (account,) = supplier.accounts()
-    account["billing_postcode"] = "not a postcode"
-    assert supplier.validate(account).status_code == 200
-    answer = supplier.validate(account, query_string={"profile": "strict"})
-    assert answer.status_code == 400
-    assert answer.json is not None
-    assert [error["code"] for error in answer.json["errors"]] == ["invalid_postcode"]
-    assert supplier.validate(account, query_string={"profile": "loose"}).status_code == 400
-
-
 @settings(
     max_examples=75 * TIMES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )

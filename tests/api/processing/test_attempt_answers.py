@@ -16,19 +16,12 @@ from migration_service.services.processing.dispatch import AttemptUndoneError
 from migration_service.states import ImportState, SupplierStatus
 from migration_service.tasks.resources import WorkerResources
 from support.factories import MakeClient, json_of
-from support.imported_account import ImportedAccount, at_once, code_of, codes_of
+from support.imported_account import ImportedAccount, at_once, code_of
 from support.supplier_client import SupplierClient
 
 
 def _process(supplier: SupplierClient, number: str, key: str, **fields: Any) -> TestResponse:
-    body = {
-        "external_account_number": number,
-        "import_supplier_code": supplier.code,
-        "operations_team_name": supplier.team,
-        **fields,
-    }
-    headers = {"Prefer": "respond-async", "Idempotency-Key": key}
-    return supplier.post("/account-import-process/process/", body, headers=headers)
+    return supplier.process(number, headers={"Idempotency-Key": key}, **fields)
 
 
 @pytest.fixture
@@ -53,14 +46,6 @@ def test_an_imported_account_is_answered_with_its_numbers_whatever_the_status_of
         assert body["service_account_number"] == number
 
 
-@pytest.mark.parametrize("code", ["NOBODY", "x" * 65])
-def test_the_error_of_an_unknown_supplier_names_the_field_of_the_body(
-    supplier: SupplierClient, code: str
-) -> None:
-    answer = supplier.process("1", import_supplier_code=code)
-    assert codes_of(answer) == [("import_supplier_code", "import_supplier_not_found")]
-
-
 def test_a_202_has_the_address_of_the_attempt(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
@@ -74,6 +59,7 @@ def test_a_202_has_the_address_of_the_attempt(
         "attempt_id": attempt_id,
     }
     assert int(answer.headers["Retry-After"]) > 0
+    assert answer.headers["Preference-Applied"] == "respond-async"
     path = answer.headers["Location"].removeprefix("/v1/data-import")
     assert json_of(supplier.get(path))["state"] == "IN_PROGRESS"
     supplier.work(worker_resources, number)
@@ -127,14 +113,7 @@ def test_an_answer_that_asks_to_retry_is_not_kept(
     supplier.set_status(SupplierStatus.PAUSED)
     assert code_of(_process(supplier, number, key)) == "import_supplier_paused"
     supplier.set_status(SupplierStatus.ONGOING)
-    headers = {"Idempotency-Key": key}
-    body = {
-        "external_account_number": number,
-        "import_supplier_code": supplier.code,
-        "operations_team_name": supplier.team,
-    }
-    refused = impatient.post("/account-import-process/process/", body, headers=headers)
-    assert code_of(refused) == "no_worker_available"
+    assert code_of(_process(impatient, number, key, prefer="")) == "no_worker_available"
     assert _process(supplier, number, key).status_code == 202
     supplier.work(worker_resources, number)
     assert _process(supplier, number, key).status_code == 201

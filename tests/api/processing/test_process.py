@@ -1,6 +1,5 @@
 """Sections 3.2 and 4.3: staged data becomes exactly one account, or the request fails with a reason."""
 
-import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import patch
@@ -46,20 +45,6 @@ def _created_number(supplier: SupplierClient, number: str) -> str:
         ).one()
 
 
-def test_respond_async_answers_202_and_status_shows_progress_and_completion(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    number = supplier.stage_new()[0]
-    answer = supplier.process(number)
-    assert answer.status_code == 202
-    assert answer.headers["Preference-Applied"] == "respond-async"
-    assert supplier.status(number).json == {"status": "IN_PROGRESS", "service_account_number": ""}
-    supplier.work(worker_resources, number)
-    status = supplier.status(number)
-    assert json_of(status)["status"] == "COMPLETED"
-    assert re.fullmatch(r"A-[A-Z0-9]{8}", json_of(status)["service_account_number"])
-
-
 def _answer(
     supplier: SupplierClient, number: str, work: Callable[[UUID], object], *, dry_run: bool = False
 ) -> TestResponse:
@@ -86,18 +71,6 @@ def test_a_false_notification_only_makes_the_request_ask_the_database(
     answer = _answer(supplier, number, work)
     assert answer.status_code == 201
     assert json_of(answer)["service_account_number"] == _created_number(supplier, number)
-
-
-def test_a_dry_run_that_would_succeed_is_rolled_back_and_says_so(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    (number,) = supplier.stage_new()
-    answer = _answer(supplier, number, lambda _id: supplier.work(worker_resources, number), dry_run=True)
-    assert answer.status_code == 400
-    assert json_of(answer)["code"] == "dry_run_succeeded"
-    assert json_of(answer)["detail"] == "Account would successfully import. Rolled back due to Dry Run."
-    assert supplier.status(number).json == {"status": "UNKNOWN", "service_account_number": ""}
-    assert _count_accounts(supplier) == 0
 
 
 def test_an_account_that_the_database_refuses_fails_the_attempt_with_a_reason(

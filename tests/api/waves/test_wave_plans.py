@@ -91,19 +91,6 @@ def test_a_plan_has_to_come_again_while_another_one_is_being_made(waves: WaveCli
     assert waves.post_plan(REST).status_code == 201
 
 
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        ({"operations_team_name": "Nobody"}, "operations_team_not_found"),
-        ({"import_supplier": "NOBODY"}, "import_supplier_not_found"),
-    ],
-)
-def test_what_the_plan_names_must_exist(waves: WaveClient, body: dict[str, str], code: str) -> None:
-    waves.stage(1)
-    answer = waves.post_plan(REST, **body)
-    assert (answer.status_code, answer.json["code"]) == (400, code)
-
-
 def test_a_supplier_that_is_complete_has_nothing_to_plan(waves: WaveClient) -> None:
     waves.stage(1)
     waves.supplier.set_status(SupplierStatus.COMPLETE)
