@@ -2,25 +2,22 @@
 
 import gzip
 import io
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
-from flask import Flask
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
-from migration_service.app import create_app
 from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import NDJSON, BatchClient
-from support.factories import disconnect
+from support.factories import MakeClient
 from support.imported_account import refusal_of
 from support.supplier_client import SupplierClient
 
@@ -30,23 +27,18 @@ MakeBatches = Callable[..., BatchClient]
 @pytest.fixture
 def make_batches(
     migrated: Settings,
-    app: Flask,
+    make_client: MakeClient,
     sessions: sessionmaker[Session],
     worker_resources: WorkerResources,
     tmp_path: Path,
-) -> Iterator[MakeBatches]:
+) -> MakeBatches:
     """Batches of a new organisation, in a service with the settings of the test."""
-    made: list[Flask] = []
 
     def make(**changed: Any) -> BatchClient:
-        made.append(create_app(replace(migrated, upload_folder=str(tmp_path), **changed)))
-        return BatchClient(SupplierClient.create(made[-1], sessions), worker_resources)
+        app = make_client(replace(migrated, upload_folder=str(tmp_path), **changed)).application
+        return BatchClient(SupplierClient.create(app, sessions), worker_resources)
 
-    yield make
-    for other in made:
-        disconnect(other)
-    with app.app_context():
-        resources().celery.set_current()
+    return make
 
 
 def _bytes_of_tables(batches: BatchClient) -> int:
@@ -176,41 +168,17 @@ def test_an_upload_that_began_before_its_session_ended_is_taken_in(make_batches:
     assert batches.post(b"{}\n", "validate").status_code == 401
 
 
-def test_simultaneous_uploads_are_limited_for_each_organisation(
-    make_batches: MakeBatches, sessions: sessionmaker[Session]
+@pytest.mark.parametrize(
+    ("most", "code", "seconds"),
+    [({"max_uploads": 0}, "too_many_uploads", 1), ({"max_open_batches": 0}, "too_many_open_batches", 60)],
+)
+def test_uploads_and_open_batches_are_limited(
+    make_batches: MakeBatches, most: dict[str, int], code: str, seconds: int
 ) -> None:
-    batches = make_batches(max_uploads=1)
-    other = BatchClient(SupplierClient.create(batches.supplier.app, sessions), batches.resources)
-    answers: list[TestResponse] = []
-
-    def send_more() -> None:
-        if not answers:
-            sender = threading.Thread(
-                target=lambda: answers.extend(one.post(b"{}\n", "validate") for one in (batches, other))
-            )
-            sender.start()
-            sender.join()
-
-    assert _send_slowly(batches, [b"{}\n"], send_more).status_code == 202
-    own, others = answers
-    assert refusal_of(own) == (429, "too_many_uploads")
-    assert int(own.headers["Retry-After"]) > 0
-    assert others.status_code == 202
-    assert batches.post(b"{}\n", "validate").status_code == 202
-
-
-def test_open_batches_are_limited_but_a_retry_with_its_key_is_answered(make_batches: MakeBatches) -> None:
-    batches = make_batches(max_open_batches=2)
-    first = batches.start([b"{}"], "validate")
-    key = {"Idempotency-Key": "the-same"}
-    assert batches.post(b"{}", "validate", headers=key).status_code == 202
-    refused = batches.post(b"{}", "validate")
-    assert refusal_of(refused) == (429, "too_many_open_batches")
-    assert int(refused.headers["Retry-After"]) >= 60
-    assert refusal_of(batches.post(None, "import", source="pending")) == (429, "too_many_open_batches")
-    assert batches.post(b"{}", "validate", headers=key).status_code == 202
-    batches.change(first, "cancel")
-    assert batches.post(b"{}", "validate").status_code == 202
+    """The limits of each organisation: tests/unit/services/batches/intake/test_storing.py."""
+    refused = make_batches(**most).post(b"{}\n", "validate")
+    assert refusal_of(refused) == (429, code)
+    assert int(refused.headers["Retry-After"]) >= seconds
 
 
 def test_a_full_disk_is_503_and_leaves_nothing(make_batches: MakeBatches, tmp_path: Path) -> None:

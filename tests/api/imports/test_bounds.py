@@ -40,17 +40,6 @@ def _with_member(account: dict[str, Any], text: bytes) -> bytes:
 _DEEP, _LONG = b'{"a":' * 480 + b"1" + b"}" * 480, b"0E-20000"
 
 
-@pytest.mark.parametrize("path", ["/validate-account/", _STAGE])
-@pytest.mark.parametrize(("text", "code"), [(_DEEP, "too_deep"), (_LONG, "number_too_long")])
-def test_a_body_beyond_the_bounds_of_json_is_refused_with_its_code(
-    supplier: SupplierClient, path: str, text: bytes, code: str
-) -> None:
-    (account,) = supplier.accounts()
-    answer = supplier.post(path, data=_with_member(account, text), headers=_JSON)
-    assert answer.status_code == 400
-    assert codes_of(answer) == [(None, code)]
-
-
 def _nested(levels: int) -> bytes:
     """Return an object in which lists and objects alternate. It is the second level of a payload."""
     text = b"1"
@@ -195,9 +184,11 @@ _ELSEWHERE = {
     "time that a line of added data is deferred": (
         "test_lines_wait_for_an_account_that_is_being_created_but_not_for_ever"
     ),
-    "uploads of an organisation at once": "test_simultaneous_uploads_are_limited_for_each_organisation",
+    "uploads of an organisation at once": (
+        "test_an_organisation_has_as_many_uploads_as_it_may_and_others_have_theirs"
+    ),
     "batches of an organisation that have not ended": (
-        "test_open_batches_are_limited_but_a_retry_with_its_key_is_answered"
+        "test_a_file_is_refused_before_it_is_read_unless_its_batch_exists"
     ),
     "bytes of the lines of an organisation": "test_bytes_of_lines_count_until_they_are_removed",
     "disk for uploads": "test_a_full_disk_is_503_and_leaves_nothing",
