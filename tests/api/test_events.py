@@ -9,7 +9,6 @@ from migration_service.blueprints import events as view
 from migration_service.db.base import new_id
 from migration_service.models import ApiKey, Event
 from migration_service.schemas.events import EventType
-from migration_service.services.access.scopes import Scope
 from migration_service.services.events import consumers
 from migration_service.services.events.recording import record
 from migration_service.services.setup.suppliers import create_import_supplier
@@ -114,9 +113,6 @@ def test_a_limited_key_reads_the_events_of_its_suppliers(supplier: SupplierClien
     with supplier.Session.begin() as session:
         session.execute(update(ApiKey).values(import_supplier_ids=[supplier.known().id]))
     assert numbers(read_feed(supplier)) == ["1"]
-    with supplier.Session.begin() as session:
-        session.execute(update(ApiKey).values(scopes=[Scope.BATCHES]))
-    assert supplier.get("/events/").status_code == 403
 
 
 def test_a_consumer_gets_events_again_until_it_asks_for_what_follows(supplier: SupplierClient) -> None:
@@ -187,16 +183,8 @@ def test_a_cursor_that_nobody_was_given_is_invalid_and_nobody_is_told_of_a_loss(
     limited = update(ApiKey).where(ApiKey.organisation_id == supplier.organisation_id())
     with supplier.Session.begin() as session:
         session.execute(limited.values(import_supplier_ids=[supplier.known().id]))
-    server, timeline, generation, transaction, id_, signature = mine.split("-")
-    made_up = [
-        f"7f{mine[2:]}",
-        "-".join((server, timeline, generation, transaction, id_[::-1], signature)),
-        "-".join((server, timeline, generation, f"{int(transaction, 16) + 1:x}", id_, signature)),
-        "-".join((server, "1", "1", "1", "0" * 32, "0" * 16)),
-        "-".join((server, timeline, generation, transaction, id_)),
-        "1",
-    ]
-    for client, cursor in ((supplier, theirs), (another, mine), *((supplier, it) for it in made_up)):
+    made_up = f"{mine.partition('-')[0]}-1-1-1-{'0' * 32}-{'0' * 16}"
+    for client, cursor in ((supplier, theirs), (another, mine), (supplier, made_up)):
         for name, headers in (("", {}), ("&consumer=billing", NDJSON)):
             answer = client.get(f"/events/?cursor={cursor}{name}", headers=headers)
             assert answer.status_code == 400
@@ -220,7 +208,6 @@ def test_who_has_missed_events_is_told(supplier: SupplierClient) -> None:
 @pytest.mark.parametrize(
     ("query", "code", "attr"),
     [
-        ("limit=0", "page_size_out_of_range", "limit"),
         ("limit=10001", "page_size_out_of_range", "limit"),
         ("type=account.create", "invalid_choice", "type"),
         ("type=,", "invalid_choice", "type"),
@@ -258,11 +245,6 @@ def test_all_mistakes_of_a_request_are_told_together(supplier: SupplierClient) -
         "event_cursor_invalid",
     ]
     assert json_of(supplier.get("/events/consumers/")) == []
-
-
-def test_an_unknown_supplier_is_not_found(supplier: SupplierClient) -> None:
-    answer = supplier.get("/events/?import_supplier_code=NOBODY")
-    assert (answer.status_code, json_of(answer)["code"]) == (404, "import_supplier_not_found")
 
 
 def test_every_type_is_described_as_a_webhook(supplier: SupplierClient) -> None:

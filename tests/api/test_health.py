@@ -27,11 +27,6 @@ def test_a_process_that_answers_is_alive(client: FlaskClient) -> None:
     )
 
 
-def test_a_process_is_ready_if_its_database_answers(client: FlaskClient) -> None:
-    answer = client.get("/health/ready")
-    assert (answer.status_code, answer.json) == (200, _READY)
-
-
 def test_a_process_is_ready_without_redis(make_client: MakeClient, migrated: Settings) -> None:
     answer = make_client(replace(migrated, redis_url="redis://127.0.0.1:1/0")).get("/health/ready")
     assert (answer.status_code, answer.json) == (200, _READY | {"redis": "unavailable"})

@@ -27,12 +27,6 @@ from support.supplier_client import API, SupplierClient
 STAGE = "/account-import-process/create-or-update/"
 
 
-def test_a_compressed_body_is_read(supplier: SupplierClient) -> None:
-    (account,) = supplier.accounts()
-    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-    assert supplier.post(STAGE, data=gzip.compress(encode_json(account)), headers=headers).status_code == 201
-
-
 def test_another_host_than_the_allowed_ones_is_refused(make_client: MakeClient, migrated: Settings) -> None:
     client = make_client(
         replace(migrated, console=True, allowed_hosts="migration.example, [::1]", metrics_token="let-me-in")
@@ -206,18 +200,14 @@ def _assert_moments(text: str) -> None:
     assert [moment for moment in found if not _MOMENT.fullmatch(moment)] == []
 
 
-def test_times_of_batches_have_the_documented_format(
+def test_times_have_the_documented_format(
     account: ImportedAccount, worker_resources: WorkerResources
 ) -> None:
     batches = BatchClient(account.supplier, worker_resources)
     batch_id = batches.start(account.supplier.accounts(), mode="stage")
     batches.work()
-    for path in (f"/batches/{batch_id}/", "/batches/"):
+    for path in (f"/batches/{batch_id}/", "/batches/", f"/reconciliation/{account.supplier.code}/id-map/"):
         _assert_moments(account.supplier.get(path).text)
-
-
-def test_times_of_the_id_map_have_the_documented_format(account: ImportedAccount) -> None:
-    _assert_moments(account.supplier.get(f"/reconciliation/{account.supplier.code}/id-map/").text)
 
 
 def test_a_time_of_an_extract_that_stands_for_no_day_is_refused(

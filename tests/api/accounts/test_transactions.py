@@ -114,6 +114,8 @@ def test_a_transaction_whose_date_was_changed_is_the_same_when_it_is_sent_again(
             ("transactions.0.status", "unknown_field"),
             ("transactions.0.note", "existing_transaction_not_changed"),
         ]
+    unforced = account.post_transactions(moved, force_add_to_current_statement="false")
+    assert (_statuses(unforced), len(account.notes())) == ([EXISTS], 3), "each was explained once"
     other = account.post_transactions(moved | {"transaction_date": "2019-01-02"}, report="full")
     assert [it["attr"] for it in parse_json(other.data)["warnings"]] == ["transactions.0.transaction_date"]
 
@@ -151,16 +153,6 @@ def test_a_transaction_outside_the_open_period_is_moved_and_a_pinned_note_explai
     (note,) = account.notes()
     assert note["is_pinned"]
     assert note["body"] == f"Transaction T-1: {explanation}"
-
-
-def test_a_moved_transaction_that_is_sent_again_is_skipped_and_explained_once(
-    account: ImportedAccount,
-) -> None:
-    transaction = PAYMENT | {"transaction_date": "2019-01-01"}
-    assert _statuses(account.post_transactions(transaction)) == [ADDED]
-    answer = account.post_transactions(transaction, force_add_to_current_statement="false")
-    assert _statuses(answer) == [EXISTS]
-    assert len(account.notes()) == 1
 
 
 def _meter_point(ean: str, supply_type: str) -> dict[str, Any]:
