@@ -11,7 +11,9 @@ from flask.testing import FlaskClient
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.routing import Rule
 
+from migration_payloads.schemas.coded import example_of
 from migration_service.config import Settings
+from migration_service.schemas import added_data
 from migration_service.services.access.api_keys import revoke_api_key
 from migration_service.services.access.tokens import obtain_tokens
 from migration_service.services.processing.execution import perform_attempt
@@ -46,19 +48,9 @@ def _payload(customer: Customer) -> Any:
 
 def _added(**fields: Any) -> Any:
     def body(customer: Customer) -> Any:
-        return {"import_supplier": customer.import_supplier, "external_account_number": "1", **fields}
+        return {**fields, "import_supplier": customer.import_supplier, "external_account_number": "1"}
 
     return body
-
-
-_DAY = "2026-01-31"
-_PAYMENT = {"transaction_id": "1", "transaction_date": _DAY, "amount": 1, "type": "PAYMENT"}
-_STATEMENT = {
-    "statement_id": "1",
-    "number": "1",
-    "gross_amount": 1,
-    **dict.fromkeys(("issued_date", "bill_period_from_date", "bill_period_to_date"), _DAY),
-}
 
 
 def _of_undo(customer: Customer) -> dict[str, Any]:
@@ -70,10 +62,10 @@ _LATER = f"{datetime.now(UTC) + timedelta(days=9):%Y-%m-%dT%H:%M:%SZ}"
 #: The body in which a route names an import supplier. Other routes name it in their path or in the query
 #: string.
 BODIES = {
-    "added_data.create_notes": _added(notes=[{"body": "Hello"}]),
-    "added_data.create_transactions": _added(transactions=[_PAYMENT]),
-    "added_data.create_historical_statements": _added(statements=[_STATEMENT]),
-    "added_data.create_payment_instruction": _added(vendor="v", reference="r", type="CARD"),
+    "added_data.create_notes": _added(**example_of(added_data.NotesRequestSchema)),
+    "added_data.create_transactions": _added(**example_of(added_data.TransactionsRequestSchema)),
+    "added_data.create_historical_statements": _added(**example_of(added_data.StatementsRequestSchema)),
+    "added_data.create_payment_instruction": _added(**example_of(added_data.PaymentInstructionRequestSchema)),
     "readiness.accept_warning": lambda _customer: {"check": "backup_recent", "reason": "Tonight."},
     "reconciliation.acknowledge_open": lambda _customer: {
         "reason": "Left on purpose.",

@@ -1,4 +1,4 @@
-"""The audit in the console: what is asked for, what is shown of it, and what is exported."""
+"""The audit in the console: what is asked for, shown and exported, and whom it names for what was ordered."""
 
 import html
 import json
@@ -10,11 +10,15 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import AuditEntry
+from migration_service.services.access.api_keys import revoke_api_key
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.audit.entries import AuditAction
+from migration_service.services.audit.trail import TrailFilter, stream_trail
 from support.audit import audited
+from support.batch_client import BatchClient, ndjson
 from support.console_client import ConsoleClient, LogIn
 from support.supplier_client import SupplierClient
+from support.undo_client import UndoClient
 
 _EXPORT = re.compile(r'href="/console(/audit/export\.ndjson[^"]*)"')
 
@@ -124,3 +128,50 @@ def test_what_an_operator_does_belongs_to_the_one_organisation_of_theirs(
     assert [it.organisation_id for it in found] == [supplier.organisation_id(), None]
     assert [it.address for it in found] == [it.client.environ_base["REMOTE_ADDR"] for it in (client, free)]
     assert all(it.request_id and it.actor_kind == "operator" for it in found)
+
+
+def _story(supplier: SupplierClient, number: str) -> list[tuple[str, str]]:
+    """What the audit tells of an account: the action, and what kind of actor acted. Oldest first."""
+    with supplier.Session.begin() as session:
+        told = [*stream_trail(session, TrailFilter(account=(supplier.code, number)))]
+    return [(it["action"], it["actor_kind"]) for it in reversed(told)]
+
+
+def _of_batch(supplier: SupplierClient, batch_id: str) -> set[tuple[str, str]]:
+    with supplier.Session.begin() as session:
+        told = [*stream_trail(session, TrailFilter(organisation=supplier.organisation))]
+    return {(it["action"], it["actor_kind"]) for it in told if it["subject"] == batch_id}
+
+
+def _by_person(*actions: str) -> list[tuple[str, str]]:
+    return [(action, "operator") for action in actions]
+
+
+def test_the_rows_of_a_batch_and_of_an_undo_name_the_person_who_ordered_them(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    supplier, (account,) = batches.supplier, batches.supplier.accounts(1)
+    fields = {"step": "import", "team": supplier.team}
+    started = administrator.upload(supplier.code, ndjson([account]), **fields)
+    batch_id = str(started.location).rstrip("/").rsplit("/", 1)[-1]
+    batches.work()
+    location, _ = administrator.act(f"/batches/{batch_id}/undo/", {"reason": "A test."})
+    UndoClient(supplier).work(location.rstrip("/").rsplit("/", 1)[-1])
+    number = account["external_account_number"]
+    assert _story(supplier, number) == _by_person("account.staged", "account.processed", "account.reverted")
+    assert set(_by_person("batch.started", "batch.ordered")) <= _of_batch(supplier, batch_id)
+
+
+def test_the_rows_of_a_batch_whose_key_was_revoked_name_the_person_who_took_it_over(
+    administrator: ConsoleClient, batches: BatchClient, supplier: SupplierClient
+) -> None:
+    account, *_ = supplier.accounts(1)
+    batch_id = batches.start([account], "import")
+    administrator.act(f"/batches/{batch_id}/pause/")
+    with supplier.Session.begin() as session:
+        revoke_api_key(session, supplier.api_key)
+    administrator.act(f"/batches/{batch_id}/resume/")
+    batches.work()
+    number = account["external_account_number"]
+    assert _story(supplier, number) == _by_person("account.staged", "account.processed")
+    assert _by_person("batch.taken_over")[0] in _of_batch(supplier, batch_id)

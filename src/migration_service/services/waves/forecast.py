@@ -3,7 +3,7 @@
 Two runs of the same book differ in their rates by a factor, for example because other work ran beside one of
 them. So the rates are averaged as logarithms, each with the more weight the longer and the more like a wave
 its run was. The forecast is two times: half of all waves end by the one, nine of ten by the other. They are
-further apart if there are few measurements, or if these differ. `test_forecast.py` compares them with the
+further apart if there are few measurements, or if these differ. `test_reports.py` compares them with the
 actual times of recorded books.
 """
 
