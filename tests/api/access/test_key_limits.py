@@ -96,6 +96,7 @@ def test_a_key_that_reads_reaches_whatever_changes_nothing_except_for_sessions_a
     reads = {rule.endpoint for rule in rules if "GET" in (rule.methods or ())}
     reached = {rule.endpoint for rule in rules if Scope.READ in scopes_of(rule.endpoint)}
     others = {it for it in reads if it.startswith(("sessions.", "webhooks."))}
+    assert {scopes_of(it) for it in others if it.startswith("webhooks.")} == {(Scope.WEBHOOKS,)}
     # A reader may forget the position that the service keeps for it.
     assert reached == reads - others | {"events.forget_event_consumer"}
 

@@ -61,8 +61,7 @@ def test_everything_is_told_in_one_order_of_time(administrator: ConsoleClient, b
     assert administrator.send(f"{path}skip/", {"reason": "Moves later"}).status_code == 303
     administrator.send(f"{path}unskip/")
     batches.run([account], "import", name="second")
-    given = {"import_supplier": code, "external_account_number": number}
-    batches.run([{**given, "notes": [{"body": "One."}, {"body": "Two."}]}], kind="notes")
+    batches.run([batches.line(number, notes=[{"body": "One."}, {"body": "Two."}])], kind="notes")
     page = administrator.see(path)
     assert "Put back" not in page
     told = _told(page)
@@ -142,8 +141,7 @@ def test_each_tab_has_its_part_of_the_account_before_and_after_it_is_created(
         assert 'class="payload"' in administrator.see(f"{path}?tab=data")
         assert '<ol class="timeline">' in administrator.see(f"{path}?tab=nothing")
         assert account["customers"][0]["family_name"] not in administrator.see(path)
-    given = {"import_supplier": code, "external_account_number": number}
-    batches.run([{**given, "notes": [{"body": "Call before noon."}]}], kind="notes")
+    batches.run([batches.line(number, notes=[{"body": "Call before noon."}])], kind="notes")
     assert "Call before noon." not in administrator.see(f"{path}?tab=notes")  # a person may have written it
     administrator.send(f"{path}reveal/", page=path)
     assert "Call before noon." in administrator.see(f"{path}?tab=notes")

@@ -44,8 +44,7 @@ def test_what_is_blocked_is_said_before_an_undo(administrator: ConsoleClient, ba
     (account,) = batches.supplier.accounts(1)
     batches.run([account])
     number = account["external_account_number"]
-    given = {"import_supplier": batches.supplier.code, "external_account_number": number}
-    batches.run([{**given, "notes": [{"body": "One."}]}], kind="notes")
+    batches.run([batches.line(number, notes=[{"body": "One."}])], kind="notes")
     form = administrator.form(f"/suppliers/{batches.supplier.code}/accounts/{number}/undo/")
     assert form.sentence.startswith("0 accounts are removed")
     assert form.facts == {"Accounts that are blocked, and kept": "1", f"data_added_later: {number}": "1"}

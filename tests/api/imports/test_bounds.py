@@ -231,15 +231,7 @@ def test_every_bound_of_the_page_is_reached_by_a_test() -> None:
     assert [it for it in _ELSEWHERE.values() if f"def {it}(" not in tests] == []
 
 
-def _validate(supplier: SupplierClient, account: Any) -> TestResponse:
-    return supplier.validate(account)
-
-
-def _stage(supplier: SupplierClient, account: Any) -> TestResponse:
-    return supplier.stage(account)
-
-
-@pytest.mark.parametrize("send", [_validate, _stage])
+@pytest.mark.parametrize("send", [SupplierClient.validate, SupplierClient.stage])
 @pytest.mark.parametrize("member", ["\0", "\x1b[2J", "\u202ex", "x" * 10_000])
 def test_an_unknown_member_may_have_any_name(
     either: SupplierClient, send: Callable[..., TestResponse], member: str

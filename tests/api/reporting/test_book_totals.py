@@ -81,11 +81,7 @@ def test_what_was_on_the_line_of_an_erased_account_is_not_missing(batches: Batch
     waits = batches.start(later)
     batches.change(waits, "pause")
     for account in (refused, later[0]):
-        body = {
-            "import_supplier": supplier.code,
-            "external_account_number": account["external_account_number"],
-            "reason": "Asked for.",
-        }
+        body = batches.line(account["external_account_number"], reason="Asked for.")
         assert supplier.post("/account-import-process/erase/", body).status_code == 200
     batches.change(waits, "resume")
     batches.work()
