@@ -160,7 +160,7 @@ def test_beyond_the_limit_the_answer_is_429_with_retry_after(
 
 
 def test_all_names_of_a_process_request_that_are_unknown_are_told(supplier: SupplierClient) -> None:
-    unknown = {"operations_team_name": "nobody"}
+    unknown: dict[str, Any] = {"operations_team_name": "nobody"}
     account = supplier.process("nobody knows it", **unknown)
     assert [code for _, code in codes_of(account)] == ["account_not_staged", "operations_team_not_found"]
     everything = supplier.process("nobody knows it", import_supplier_code="nobody", **unknown)

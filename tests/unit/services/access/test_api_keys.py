@@ -130,8 +130,8 @@ def test_a_key_is_used_from_its_networks_only(sessions: sessionmaker[Session]) -
     with sessions.begin() as session:
         organisation = make_customer(sessions).organisation
         api_key = api_keys.issue_api_key(session, organisation_name=organisation, limits=limits)
-        for address in ("192.0.2.7", "::ffff:192.0.2.9", "2001:db8::1"):
-            with acting_as(Origin(kind=ActorKind.SERVICE, address=address)):
+        for inside in ("192.0.2.7", "::ffff:192.0.2.9", "2001:db8::1"):
+            with acting_as(Origin(kind=ActorKind.SERVICE, address=inside)):
                 assert api_keys.authenticate_api_key(session, api_key).last_used_at is not None
         for address in ("192.0.3.7", "2001:db9::1", "unknown", None):
             with (

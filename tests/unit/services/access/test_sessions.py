@@ -4,6 +4,7 @@ import threading
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 import jwt
@@ -126,8 +127,9 @@ def test_an_operator_ends_one_session(
 def test_a_token_is_that_of_a_session_of_its_key(
     sessions: sessionmaker[Session], migrated: Settings, first: Tokens
 ) -> None:
-    no_sessions = [{"sid": it} for it in ("nothing", 7, None, [], str(UUID(int=0)))]
-    for changed in ({"sub": make_customer(sessions).prefix}, *no_sessions):
+    no_sessions: list[Any] = ["nothing", 7, None, [], str(UUID(int=0))]
+    changes = [{"sub": make_customer(sessions).prefix}, *({"sid": it} for it in no_sessions)]
+    for changed in changes:
         forged = sign(migrated, first.payload | changed)
         with autocommit(sessions) as statements, pytest.raises(errors.UnauthenticatedError):
             authenticate_token(statements, migrated, forged)
