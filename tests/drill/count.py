@@ -28,13 +28,7 @@ def count(
     scene: Service, journal: Journal, limit: int, most_in_progress: int, kept_slots: list[str]
 ) -> list[Line]:
     """Compare the answers to the suppliers with the tables, the lists and the broker."""
-    processes = {
-        row[0]: row
-        for row in scene.query(
-            "SELECT external_account_number, state, service_account_number, id FROM account_import_process"
-        )
-    }
-    accounts = scene.query("SELECT external_account_number, service_account_number FROM account")
+    accounts, processes = read_rows(scene)
     orders = journal.orders
     exceeded = [f"{most_in_progress} at once"] if most_in_progress > limit else []
     histories, tables = journal.history.by_account(), read_tables(scene)
@@ -67,6 +61,19 @@ def _messages(scene: Service) -> list[str]:
     except AssertionError:
         return [f"{name}: {count}" for name, count in scene.messages().items() if count]
     return []
+
+
+def read_rows(scene: Service) -> tuple[list[tuple[Any, ...]], dict[str, tuple[Any, ...]]]:
+    """Return the accounts: the numbers of each. Return the processes, by the number of their account.
+
+    A process has that number, its state, its service account number and the request that staged it.
+    """
+    processes = scene.query(
+        "SELECT external_account_number, state, service_account_number, staged_request_id "
+        "FROM account_import_process"
+    )
+    accounts = scene.query("SELECT external_account_number, service_account_number FROM account")
+    return accounts, {row[0]: row for row in processes}
 
 
 def read_tables(scene: Service) -> Tables:

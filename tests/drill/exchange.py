@@ -378,10 +378,7 @@ def _run(only: str) -> bool:
                 click.echo(f"{exchange.__name__[1:]}: {took}, {failed or 'none'} failed")
         for waiting in (IN_PROGRESS, _MAILS, _DELIVERIES):
             wait_until(partial(_has_none, drill.hosts, waiting), f"none of {waiting}", _LONGEST)
-        numbers = dict(
-            drill.hosts.query("SELECT external_account_number, service_account_number FROM account")
-        )
-        created = load.journal.created()
+        created, lost = load.journal.created(), load.wrong(drill.hosts)
         # An account stays whose customer has been told of it.
         surprises = [it for it in load.journal.surprises if "not undone, but KEPT" not in it]
         told = [
@@ -389,7 +386,6 @@ def _run(only: str) -> bool:
             for it in drill.receivers
         ]
     shutil.rmtree(folder)
-    lost = [it.number for it in created if numbers.get(it.number) != it.service_account_number]
     untold = {it.service_account_number for it in created} - told[0]
     click.echo(f"{len(created)} accounts, {len(lost)} lost, {len(untold)} of which the webhook was not told")
     for surprise in surprises:

@@ -35,6 +35,12 @@ class Load:
         for thread in self._threads:
             thread.join()
 
+    def wrong(self, service: Service) -> list[str]:
+        """Return the accounts that do not exist, or under another number than their client was told."""
+        kept = dict(service.query("SELECT external_account_number, service_account_number FROM account"))
+        created = self.journal.created()
+        return [it.number for it in created if kept.get(it.number) != it.service_account_number]
+
     def next_order(self) -> Order:
         """Return an account for one more supplier."""
         return next(_orders)

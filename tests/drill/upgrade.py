@@ -5,13 +5,12 @@ a web server behind nginx and a worker, are replaced one after the other behind 
 workers first, as the pages say, and web servers first. Clients migrate accounts and a batch meanwhile.
 """
 
-import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,17 +24,18 @@ from drill.scene import IN_PROGRESS, SUPPLIER, Service
 from e2e.test_balancer import balancer, serving
 from migration_service.config import Settings
 from migration_service.connections import make_redis
+from migration_service.tasks.names import QUEUES
 from migration_service_local.samples import generate_accounts
 from migration_service_local.servers.ports import LOOPBACK
-from support.servers import EmbeddedServers, ending_with_us, temporary_folder, wait_until
+from support.servers import EmbeddedServers, temporary_folder, wait_until
 from support.web_servers import ROOT, nginx, web_server
+from support.workers import BEAT, worker
 
 _VERSIONS = "src/migration_service/alembic/versions"
 _ORDERS = (("worker", "web"), ("web", "worker"))
 _LINES = 1_000
 #: Seconds that a part may take to start, on a busy machine.
 _LONGEST = 300
-_QUEUES = "interactive,batch,vendors,deliveries,maintenance"
 #: Accounts that are created between two steps.
 _BETWEEN = 25
 _SUPPLIERS = 6
@@ -98,35 +98,6 @@ def _has_created(load: Load, number: int) -> bool:
     return len(load.journal.created()) >= number
 
 
-@contextmanager
-def _worker(
-    version: Version, settings: Settings, folder: Path, variables: Mapping[str, str], *, beat: bool
-) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run a worker of all queues, with beat if wanted, until it is told to end. It is ready first."""
-    folder.mkdir(exist_ok=True)
-    (folder / "heartbeat").unlink(missing_ok=True)
-    environment = os.environ | {
-        "DATABASE_URL": settings.database_url,
-        "REDIS_URL": settings.redis_url,
-        "MIGRATION_SERVICE_SECRET_KEY": settings.secret_key,
-        "MIGRATION_SERVICE_HOME": str(folder),
-        "MIGRATION_SERVICE_HEARTBEAT_FILE": str(folder / "heartbeat"),
-        "PYTHONPATH": version.path,
-        **variables,
-    }
-    command = ("celery", "--quiet", "-A", "celery_worker", "worker", "-c", "2", "-Q", _QUEUES)
-    options = ("-n", f"{folder.name}@%h", *(("-B", "-s", "schedule") if beat else ()))
-    arguments = ending_with_us(version.python, "-m", *command, *options)
-    with (folder / "log").open("ab") as log:
-        process = subprocess.Popen(arguments, cwd=folder, env=environment, stdout=log, stderr=log)
-    try:
-        wait_until((folder / "heartbeat").exists, f"the worker {folder.name}", _LONGEST)
-        yield process
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
 class Hosts(Service):
     """Two hosts with a web server and a worker each, which are replaced one after the other.
 
@@ -178,9 +149,22 @@ class Hosts(Service):
     def _start(self, kind: str, host: int, version: Version) -> "subprocess.Popen[bytes]":
         if kind == "worker":
             folder = self._folder / f"worker-{host}-{version.name}"
-            return self._stack.enter_context(
-                _worker(version, self._settings, folder, self.variables, beat=host == 0)
-            )
+            folder.mkdir(exist_ok=True)
+            heartbeat = folder / "heartbeat"
+            heartbeat.unlink(missing_ok=True)
+            variables = {
+                "DATABASE_URL": self._settings.database_url,
+                "REDIS_URL": self._settings.redis_url,
+                "MIGRATION_SERVICE_SECRET_KEY": self._settings.secret_key,
+                "MIGRATION_SERVICE_HEARTBEAT_FILE": str(heartbeat),
+                "PYTHONPATH": version.path,
+                **self.variables,
+            }
+            options = ("-c", "2", "-n", f"{folder.name}@%h", *(() if host else BEAT))
+            running = worker(",".join(QUEUES), folder, *options, python=version.python, **variables)
+            process = self._stack.enter_context(running)
+            wait_until(heartbeat.exists, f"the worker {folder.name}", _LONGEST)
+            return process
         leaving = {"MIGRATION_SERVICE_LEAVE_SECONDS": "5", "PYTHONPATH": version.path, **self.variables}
         program = web_server(
             self._settings, self.sockets[host], leaving, root=version.folder, python=version.python
@@ -207,10 +191,8 @@ def _run(order: tuple[str, str], old: Version, new: Version) -> bool:
         wait_until(lambda: not hosts.query(IN_PROGRESS)[0][0], "nothing is in progress", _LONGEST)
         state = "SELECT state FROM batch WHERE id = %s"
         wait_until(lambda: hosts.query(state, batch)[0][0] == "COMPLETED", "the batch is complete", _LONGEST)
-        kept = dict(hosts.query("SELECT external_account_number, service_account_number FROM account"))
-        created, journal = load.journal.created(), load.journal
+        wrong, created, journal = load.wrong(hosts), load.journal.created(), load.journal
     shutil.rmtree(folder)
-    wrong = [it.number for it in created if kept.pop(it.number, None) != it.service_account_number]
     failed = failures(journal)
     total = journal.statuses.total()
     click.echo(

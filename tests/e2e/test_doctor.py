@@ -3,9 +3,7 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,11 +11,13 @@ import pytest
 from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.services.processing.slots import Slots
+from migration_service.tasks.names import QUEUES
 from support.factories import json_of
-from support.servers import COMMAND, ending_with_us, wait_until
+from support.servers import COMMAND, wait_until
 from support.supplier_client import SupplierClient
+from support.web_servers import ROOT
+from support.workers import BEAT, worker
 
-ROOT = Path(__file__).resolve().parents[2]
 PARTS = [
     *("settings", "database", "redis", "revisions", "clocks"),
     *(
@@ -59,42 +59,19 @@ def run_doctor(environment: dict[str, str]) -> tuple[int, dict[str, str]]:
     return done.returncode, {finding["part"]: finding["verdict"] for finding in findings}
 
 
-@dataclass
-class Worker:
-    """A worker for all queues, which also runs beat."""
-
-    log: Path
-    heartbeat: Path
-
-    def lines(self) -> list[dict[str, object]]:
-        """Return what it has logged so far."""
-        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
-
-
 @pytest.fixture
-def worker(migrated: Settings, tmp_path: Path) -> Iterator[Worker]:
-    worker = Worker(tmp_path / "worker.log", tmp_path / "heartbeat")
-    command = ("celery", "--quiet", "-A", "celery_worker", "worker", "-B", "-c", "2", "-s", "schedule")
-    with worker.log.open("wb") as log:
-        process = subprocess.Popen(
-            ending_with_us(
-                sys.executable, "-m", *command, "-Q", "interactive,batch,vendors,deliveries,maintenance"
-            ),
-            cwd=tmp_path,
-            env=environment_of(migrated, tmp_path)
-            | {"MIGRATION_SERVICE_HEARTBEAT_FILE": str(worker.heartbeat)},
-            stdout=subprocess.DEVNULL,
-            stderr=log,
-        )
-    yield worker
-    process.terminate()
-    process.wait(60)
+def heartbeat(migrated: Settings, tmp_path: Path) -> Iterator[Path]:
+    """The sign of life of a worker for all queues, which also runs beat."""
+    file = tmp_path / "heartbeat"
+    variables = environment_of(migrated, tmp_path) | {"MIGRATION_SERVICE_HEARTBEAT_FILE": str(file)}
+    with worker(",".join(QUEUES), tmp_path, *BEAT, "-c", "2", **variables):
+        yield file
 
 
 def test_if_everything_runs_the_doctor_reports_no_problem(
-    migrated: Settings, worker: Worker, supplier: SupplierClient, tmp_path: Path
+    migrated: Settings, heartbeat: Path, supplier: SupplierClient, tmp_path: Path
 ) -> None:
-    wait_until(worker.heartbeat.exists, "the worker's sign of life")
+    wait_until(heartbeat.exists, "the worker's sign of life")
     (payload,) = supplier.accounts()
     supplier.stage(payload)
     number = payload["external_account_number"]

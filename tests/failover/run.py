@@ -16,7 +16,7 @@ import requests
 
 from drill.book import migrate_books
 from drill.clients import Journal, Supplier
-from drill.count import find_doubled, read_tables
+from drill.count import find_doubled, read_rows, read_tables
 from drill.feed import Ask
 from drill.history import Act, Event, Result
 from drill.load import Load
@@ -170,14 +170,7 @@ def _compare(world: World, journal: Journal, ask: Ask, outcome: Outcome) -> None
         wait_until(world.is_idle, "idle", 120)
     except AssertionError:
         outcome.wrong.append("it did not become idle within two minutes")
-    processes = {
-        row[0]: row
-        for row in world.query(
-            "SELECT external_account_number, state, service_account_number, staged_request_id "
-            "FROM account_import_process"
-        )
-    }
-    accounts = world.query("SELECT external_account_number, service_account_number FROM account")
+    accounts, processes = read_rows(world)
     attempts = {row[0] for row in world.query("SELECT request_id FROM attempt")}
     histories = journal.history.by_account()
     outcome.doubled = find_doubled(accounts, processes)

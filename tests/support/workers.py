@@ -15,10 +15,13 @@ BEAT = ("-B", "-s", "schedule")
 
 
 @contextmanager
-def worker(queues: str, folder: Path, *options: str, **variables: str) -> "Iterator[subprocess.Popen[bytes]]":
+def worker(
+    queues: str, folder: Path, *options: str, python: str = sys.executable, **variables: str
+) -> "Iterator[subprocess.Popen[bytes]]":
     """Run a worker of these queues in a folder, which gets its log as `worker.log`, until it is stopped.
 
     It is a process group. It may send webhooks to this machine. `variables` are those of its environment.
+    Another version has its own `python`.
     """
     environment = os.environ | {
         "MIGRATION_SERVICE_HOME": str(folder),
@@ -29,7 +32,7 @@ def worker(queues: str, folder: Path, *options: str, **variables: str) -> "Itera
     command = ("celery", "--quiet", "-A", "celery_worker", "worker", "-Q", queues, *options)
     with (folder / "worker.log").open("ab") as log:
         process = subprocess.Popen(
-            ending_with_us(sys.executable, "-m", *command),
+            ending_with_us(python, "-m", *command),
             cwd=folder,
             env=environment | variables,
             stdout=log,
