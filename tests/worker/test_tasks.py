@@ -30,8 +30,6 @@ from migration_service.metrics.shared import is_resting, read_queue_waits, read_
 from migration_service.models import BatchChunk, Organisation
 from migration_service.services.batches.intake import upload
 from migration_service.services.imports.quota import StagedQuota
-from migration_service.services.processing.slots import acquire_slots
-from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.states import ChunkState
 from migration_service.tasks import maintenance, names, run_log, steady_beat
 from migration_service.tasks.accounts import publish_set
@@ -76,21 +74,6 @@ def test_a_message_leads_to_the_chunk_whose_turn_it_is(batches: BatchClient) -> 
         batch_id = batches.start(batches.supplier.accounts(2), "stage")
     for line in (1, 2):
         assert run_chunk.run(batch_id, 2) == f"line {line} of {batch_id}: done"
-
-
-def test_a_chunk_that_gets_no_slot_says_so(batches: BatchClient, worker_resources: WorkerResources) -> None:
-    batches.cancel_all()
-    with worker_resources.Session.begin() as session:
-        before = get_concurrency_limit(session)
-        set_concurrency_limit(session, 1)
-    try:
-        batch_id = batches.start(batches.supplier.accounts(1), "import")
-        (chunk,) = batches.dispatch()
-        assert acquire_slots(worker_resources.Session, worker_resources.slots, [uuid4()], owner=1, limit=1)
-        assert "released: no slots, or no time left" in run_chunk.run(batch_id, chunk.first_line)
-    finally:
-        with worker_resources.Session.begin() as session:
-            set_concurrency_limit(session, before)
 
 
 def test_a_sweep_publishes_chunks_for_their_own_workers_whatever_else_fails(

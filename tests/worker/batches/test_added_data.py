@@ -1,6 +1,5 @@
 """Batches of notes, transactions, and statements, and lines that wait."""
 
-from decimal import Decimal
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID
@@ -70,36 +69,6 @@ def _statuses(batches: BatchClient, batch_id: str) -> list[str]:
 
 def _codes(batches: BatchClient, batch_id: str) -> list[list[tuple[str, str | None]]]:
     return [[(it["code"], it["attr"]) for it in line["errors"]] for line in batches.results(batch_id)]
-
-
-def test_transactions_change_the_balance_to_the_cent(batches: BatchClient, numbers: list[str]) -> None:
-    number = numbers[0]
-    account = _account(batches, number)
-    before = _balance(batches, account)
-    report = batches.run(
-        [payment(batches, number, f"T{i}", amount=f"{i}.0{i}") for i in range(1, 10)], kind="transactions"
-    )
-    assert counts(report) == {"ADDED": 9}
-    assert _balance(batches, account) - before == sum(Decimal(f"{i}.0{i}") for i in range(1, 10))
-    again = batches.run(
-        [payment(batches, number, f"T{i}", amount=f"{i}.0{i}") for i in range(1, 10)], kind="transactions"
-    )
-    assert counts(again) == {"ALREADY_ADDED": 9}
-    changed = payment(batches, number, "T1", amount="1.01")
-    changed["transactions"][0]["associated_invoice_number"] = "INV-2"
-    (line,) = batches.results(batches.run([changed], kind="transactions")["batch_id"])
-    assert (line["status"], [(it["code"], it["attr"], it["value"]) for it in line["warnings"]]) == (
-        "ALREADY_ADDED",
-        [("existing_transaction_not_changed", "transactions.0.associated_invoice_number", "INV-2")],
-    )
-    assert _balance(batches, account) - before == sum(Decimal(f"{i}.0{i}") for i in range(1, 10))
-
-
-def _balance(batches: BatchClient, account: Account) -> Decimal:
-    with batches.supplier.Session() as session:
-        return session.scalars(
-            select(func.sum(Ledger.ledger_balance)).where(Ledger.account_pk == account.id)
-        ).one()
 
 
 def test_a_batch_has_the_outcomes_of_the_single_endpoint(batches: BatchClient, numbers: list[str]) -> None:

@@ -1,7 +1,6 @@
 """Chunks and lines of batches: what becomes of them, of those that do not run, and after errors."""
 
 from decimal import Decimal
-from random import Random
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID
@@ -19,7 +18,6 @@ from migration_service.services.batches.work import chunks, execution
 from migration_service.states import ChunkState, SupplierStatus
 from migration_service.tasks.batches import run_chunk
 from migration_service.tasks.resources import WorkerResources
-from migration_service_local.samples import FAULTS, break_account
 from support.audit import audited
 from support.batch_client import BatchClient, counts
 from support.supplier_client import SupplierClient
@@ -83,27 +81,6 @@ def test_a_piece_that_takes_too_long_is_worked_on_again_in_smaller_ones(
     # A sixteenth of its lines.
     assert pieces == [20, *[2] * 10]
     assert counts(batches.get(batch_id)) == {"IMPORTED": 20}
-
-
-def _codes(line: dict[str, Any]) -> list[str]:
-    return [item["code"] for item in line["errors"]]
-
-
-@pytest.mark.parametrize("mode", ["validate", "dry-run", "import"])
-def test_every_known_fault_is_reported_with_its_code_and_affects_no_other_line(
-    batches: BatchClient, mode: str
-) -> None:
-    accounts = [it for it in batches.supplier.accounts(len(FAULTS) + 20) if "customers" in it]
-    rng = Random(1)
-    broken = [break_account(account, fault, rng) for account, fault in zip(accounts, FAULTS, strict=False)]
-    sound = accounts[len(FAULTS) :]
-    report = batches.run([*broken, *sound], mode)
-    good = {"validate": "VALID", "dry-run": "WOULD_IMPORT", "import": "IMPORTED"}[mode]
-    assert counts(report) == {good: len(sound), "FAILED": len(FAULTS)}
-    failed = batches.results(report["batch_id"], "?status=FAILED")
-    for line, fault in zip(failed, FAULTS.values(), strict=True):
-        assert fault.code in _codes(line)
-        assert fault.code in report["error_counts"]
 
 
 @pytest.mark.parametrize(

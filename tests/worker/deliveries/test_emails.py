@@ -21,7 +21,6 @@ from migration_service.models import Account, AlertEmail, Customer, CustomerEmai
 from migration_service.schemas.events import EventType
 from migration_service.services.deliveries.claims import LEASE_SECONDS, Lanes, Sent
 from migration_service.services.deliveries.sender import Sender
-from migration_service.services.emails.customer_emails import record_customer_emails
 from migration_service.services.emails.outbox import (
     MOST_AN_HOUR,
     EmailClaim,
@@ -180,23 +179,6 @@ def test_messages_are_recorded_in_the_transaction_that_creates_the_account(outbo
         assert session.scalar(select(func.count()).select_from(CustomerEmail)) == 0
     assert perform_attempt(outbox.resources.Session, attempt_id)
     assert len(outbox.of(number)) == 1
-
-
-def test_messages_are_recorded_for_the_customers_of_suppliers_that_send_them_once_each(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    others = [SupplierClient.create(supplier.app, supplier.Session) for _ in range(2)]
-    both = [ANNE, SILENT]
-    accounts = [ImportedAccount.create(it, worker_resources, customers=both) for it in (supplier, *others)]
-    created = Account.external_account_number.in_([it.number for it in accounts[:2]])
-    with supplier.Session.begin() as session:
-        assert session.scalars(select(CustomerEmail)).all() == [], "nobody has asked for messages"
-        for it in others:
-            set_customer_emails(session, it.code, on=True, at=EmailMoment.AT_CREATION)
-        processes = session.scalars(select(Account.account_import_process_id).where(created)).all()
-        record_customer_emails(OpenTransaction.of(session), processes)
-        owners = select(Account.external_account_number).join(Customer).join(CustomerEmail)
-        assert session.scalars(owners).all() == [accounts[1].number]
 
 
 def test_while_the_mail_server_says_nothing_no_transaction_is_open_and_events_are_read(

@@ -158,15 +158,6 @@ def test_organisations_take_turns_with_what_runs_alone(
     assert outcomes == [Outcome.DRY_RUN_SUCCEEDED] * 5
 
 
-def test_after_its_last_try_an_attempt_is_out_of_tries(begun: Begun, session: OrmSession) -> None:
-    begun.change(tries=MAX_TRIES - 1)
-    begun.grow_old()
-    assert lost(session) == SetApart([begun.attempt_id], [])
-    begun.grow_old()
-    (ended,) = lost(session).exhausted
-    assert (ended.attempt.id, ended.outcome) == (begun.attempt_id, Outcome.FAILED)
-
-
 def test_the_sweep_fails_an_attempt_out_of_tries_and_notifies_the_request(
     begun: Begun, worker_resources: WorkerResources
 ) -> None:

@@ -1,7 +1,5 @@
 """Reconciliation finds every difference, and nothing if there is none. Old lines are removed."""
 
-import csv
-import io
 import json
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -15,9 +13,6 @@ from migration_service.services.audit.trail import TrailFilter, stream_trail
 from migration_service.services.setup.suppliers import create_import_supplier
 from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
-
-#: What a program reads: everything, what was created, and what was sent.
-_CLEAN = ("clean", "created_clean", "complete")
 
 
 def _totals(report: dict[str, Any]) -> dict[str, tuple[Decimal, Decimal]]:
@@ -58,27 +53,6 @@ def test_an_imported_book_has_no_differences_and_the_sums_of_the_file(batches: B
 
 def _open(report: dict[str, Any]) -> list[tuple[Any, ...]]:
     return [(it["external_account_number"], it["reason"], it["line_number"]) for it in report["open"]]
-
-
-def test_a_refused_account_is_open_until_a_later_line_settles_it(batches: BatchClient) -> None:
-    sound, broken, other = batches.supplier.accounts(3)
-    wrong = broken | {"customers": "nobody"}
-    first = batches.run([sound, wrong, b"{}", wrong, b"{"])["batch_id"]
-    number = broken["external_account_number"]
-    for query in ("", f"?batch={first}"):
-        report = batches.supplier.reconcile(query)
-        assert _open(report) == [(number, "REFUSED", 2), (None, "REFUSED", 3), (None, "REFUSED", 5)]
-        assert report["open"][0]["errors"][0]["attr"] == "customers"
-        sent = report["sent"]
-        assert (sent["sent"], sent["created"], sent["refused"], sent["open"]) == (4, 1, 3, 3)
-        assert [report[name] for name in _CLEAN] == [False, True, False]
-    second = batches.run([wrong, other])["batch_id"]
-    found = batches.supplier.reconcile()["open"][0]
-    assert (found["batch_id"], found["line_number"]) == (second, 1)
-    batches.run([broken])
-    for query, sent_in_all in (("", 5), (f"?batch={first}", 4), (f"?batch={second}", 2)):
-        sent = batches.supplier.reconcile(query)["sent"]
-        assert (sent["sent"], sent["refused"]) == (sent_in_all, 0 if query.endswith(second) else 2)
 
 
 def _acknowledge(batches: BatchClient, **body: Any) -> Any:
@@ -158,18 +132,6 @@ def test_a_number_that_json_does_not_have_is_a_text(batches: BatchClient) -> Non
     report = batches.supplier.reconcile()
     (sums,) = (it for it in report["totals"] if it["measure"] == "ledger_balances")
     assert (sums["created"], report["differences"][0]["values"][0]["created"]) == ("NaN", "NaN")
-
-
-def test_the_id_map_has_the_old_and_the_new_numbers(batches: BatchClient) -> None:
-    _, batch_id = _import(batches)
-    answer = batches.supplier.get(f"/reconciliation/{batches.supplier.code}/id-map/")
-    assert answer.mimetype == "text/csv"
-    found = {
-        row["external_account_number"]: row["service_account_number"]
-        for row in csv.DictReader(io.StringIO(answer.text))
-    }
-    results = batches.results(batch_id)
-    assert found == {it["external_account_number"]: it["service_account_number"] for it in results}
 
 
 def test_another_organisation_cannot_reconcile_the_supplier(batches: BatchClient) -> None:

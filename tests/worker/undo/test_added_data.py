@@ -155,15 +155,3 @@ def test_a_note_of_a_statement_is_no_settlement_and_undone_accounts_are_gone(
     assert (preview["accounts"], preview["revertible"], preview["blockers"]) == (3, 3, [])
     with batches.supplier.Session() as session:
         assert session.query(Statement).count() == 1
-
-
-def test_a_refused_line_of_added_data_is_closed_with_a_reason(
-    batches: BatchClient, accounts: list[ImportedAccount]
-) -> None:
-    lines = [accounts[0].pair | {"transactions": [_payment("a")]}, batches.line("unknown", transactions=[])]
-    batch_id = batches.run(lines, kind="transactions")["batch_id"]
-    assert not batches.supplier.reconcile()["clean"]
-    body = {"reason": "Not a customer of ours.", "batch": batch_id, "line_numbers": [2]}
-    answer = batches.supplier.post(f"/reconciliation/{batches.supplier.code}/acknowledgements/", body)
-    assert answer.status_code in (200, 201), answer.text
-    assert batches.supplier.reconcile()["clean"]

@@ -128,36 +128,6 @@ def test_an_approved_wave_is_previewed_and_undone_and_waits_for_a_person(
     assert waves.states(plan) == ["APPROVED", "CLEAN"]
 
 
-@pytest.mark.parametrize("is_own", [True, False])
-def test_no_batch_of_a_plan_goes_on_while_a_wave_of_it_is_undone(
-    waves: WaveClient, undos: UndoClient, *, is_own: bool
-) -> None:
-    plan = _evening(waves)
-    assert waves.act(plan, 2, "pause").status_code == 200
-    undo_id = undos.start(wave=_wave(plan))
-    batch_id = plan["waves"][0 if is_own else 1]["batch_id"]
-    for action in ("retry-failed",) if is_own else ("retry-failed", "resume"):
-        refused = waves.batches.change(batch_id, action)
-        assert refusal_of(refused) == (400, "batch_state_conflict")
-        assert undo_id in refused.text
-    undos.work(undo_id)
-    assert waves.batches.change(batch_id, "retry-failed" if is_own else "resume").status_code == 200
-
-
-def test_a_paused_wave_goes_on_only_after_the_decision_about_an_earlier_one_that_was_undone(
-    waves: WaveClient, undos: UndoClient
-) -> None:
-    plan = _evening(waves)
-    assert waves.act(plan, 2, "pause").status_code == 200
-    undos.work(undos.start(wave=_wave(plan)))
-    assert "An earlier wave has not ended" in _refused(waves.act(plan, 2, "resume"))
-    waves.sweep()
-    assert waves.states(plan) == ["DIFFERS", "PAUSED"]
-    assert "An earlier wave has not ended" in _refused(waves.act(plan, 2, "resume"))
-    assert waves.act(plan, 1, "approve", reason="They are sent again.").status_code == 200
-    assert waves.act(plan, 2, "resume").status_code == 200
-
-
 def test_a_wave_is_decided_about_again_if_one_of_its_accounts_is_undone_by_its_number(
     waves: WaveClient, undos: UndoClient
 ) -> None:

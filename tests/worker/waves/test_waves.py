@@ -1,6 +1,6 @@
 """Waves from their plan to their end, by a clock that the test sets."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID
@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select, update
 
 from migration_service.db.base import new_id
-from migration_service.models import Account, AccountImportProcess, BatchChunk, Ledger
+from migration_service.models import Account, BatchChunk
 from migration_service.services.batches.intake import upload as batch_upload
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.batches.work.execution import perform_chunk
@@ -102,86 +102,6 @@ def _recover(waves: WaveClient) -> None:
         session.execute(
             update(BatchChunk).where(BatchChunk.state == "DISPATCHED").values(state="PENDING", attempts=None)
         )
-
-
-@pytest.mark.parametrize("kind", ["open", "differing"])
-def test_a_difference_waits_for_a_person_whatever_the_plan_says(waves: WaveClient, kind: str) -> None:
-    numbers = waves.stage(10)
-    plan = waves.plan({"accounts": numbers[:5]}, {"rest": True}, continue_if_clean=True, window=NIGHT)
-    waves.now = EVENING
-    waves.sweep()
-    if kind == "open":
-        _break(waves, numbers[:1])
-    else:
-        waves.batches.work()
-        with waves.supplier.Session.begin() as session:
-            owner = select(Account.id).where(Account.external_account_number == numbers[0])
-            wrong = update(Ledger).where(Ledger.account_pk.in_(owner))
-            session.execute(wrong.values(ledger_balance=-1))
-    for _ in range(3):
-        waves.run()
-    assert waves.states(plan) == ["DIFFERS", "WAITING"]
-    wave = _wave(waves, plan, 1)
-    assert (wave["open"], wave["differing"]) == ((1, 0) if kind == "open" else (0, 1))
-    assert waves.act(plan, 1, "stop", reason="The mapping is wrong").status_code == 200
-    report = waves.get(plan)
-    assert [it["state"] for it in report["waves"]] == ["STOPPED", "STOPPED"]
-    assert report["finished_at"] is not None
-    assert waves.batches.get(report["waves"][1]["batch_id"])["state"] == "CANCELLED"
-    waves.run()
-    assert len(_created(waves)) == (4 if kind == "open" else 5)
-    waves.plan({"rest": True})  # what is left can be planned again
-
-
-def _break(waves: WaveClient, numbers: Sequence[str]) -> None:
-    """Let these staged accounts fail when they are validated again."""
-    with waves.supplier.Session.begin() as session:
-        for number in numbers:
-            broken = update(AccountImportProcess).where(waves.supplier.process_of(number))
-            session.execute(broken.values(rules_version="old", payload={}))
-
-
-def test_failed_lines_that_are_retried_reopen_the_wave(waves: WaveClient) -> None:
-    numbers = waves.stage(5)
-    plan = waves.plan({"rest": True, "window": NIGHT})
-    process = waves.supplier.process_of(numbers[0])
-    with waves.supplier.Session.begin() as session:
-        payload = session.scalars(select(AccountImportProcess.payload).where(process)).one()
-    _break(waves, numbers[:1])
-    waves.now = EVENING
-    waves.run()
-    assert waves.states(plan) == ["DIFFERS"]
-    with waves.supplier.Session.begin() as session:
-        session.execute(update(AccountImportProcess).where(process).values(payload=payload))
-    batch_id = plan["waves"][0]["batch_id"]
-    waves.now = EVENING + DAY / 2
-    assert waves.supplier.post(f"/batches/{batch_id}/retry-failed/?all=true").json["retried"] == 1  # type: ignore[index]
-    waves.run()
-    assert (waves.states(plan), _wave(waves, plan, 1)["reason"]) == (["PAUSED"], "window_closed")
-    assert ("wave.reopened", "1") in _told(waves, plan)
-    waves.now = EVENING + DAY
-    _recover(waves)
-    waves.run()
-    assert (waves.states(plan), len(_created(waves))) == (["CLEAN"], 5)
-
-
-def test_the_end_of_a_window_does_not_make_a_threshold_forget(waves: WaveClient) -> None:
-    numbers = waves.stage(15)
-    _break(waves, numbers)
-    plan = waves.plan({"rest": True, "brake": {"stop_after_errors": "10"}}, window=NIGHT)
-    batch_id = plan["waves"][0]["batch_id"]
-    waves.now = EVENING
-    waves.sweep()
-    waves.batches.dispatch()
-    _do(waves, batch_id, 1)
-    waves.now = NOON + DAY
-    waves.sweep()
-    waves.now = EVENING + DAY
-    waves.sweep()
-    _recover(waves)
-    waves.run()
-    wave = _wave(waves, plan, 1)
-    assert (wave["reason"], wave["counts"]["FAILED"]) == ("error_threshold_reached", 10)
 
 
 def test_a_batch_is_not_run_outside_the_window_once_its_wave_was_resumed_there(waves: WaveClient) -> None:
