@@ -202,26 +202,3 @@ def test_webhooks(run: Run) -> None:
     assert "events\t0" in again.stdout
     run("webhooks", "remove", id_, "--yes")
     assert "(webhook_not_found)" in run("webhooks", "show", id_, expect=2).stderr
-
-
-def test_a_certificate_is_made_by_workers_and_verified_without_the_service(run: Run, tmp_path: Path) -> None:
-    start = ("batches", "start", "-", "--supplier", SUPPLIER, "--team", TEAM, "--mode", "import", "--json")
-    id_ = json.loads(run(*start, "--watch", given=_book("MCC-", 3)).stdout)["batch_id"]
-    run("reconcile", SUPPLIER, "--batch", id_)
-    made = _json(run("certificate", "start", SUPPLIER, "--batch", id_, "--by", "Grace", "--json"))
-    show = ("certificate", "show", made["certificate_id"], "--json")
-    wait_until(lambda: _json(run(*show))["finished_at"], "the certificate")
-    whole = run("certificate", "download", made["certificate_id"]).stdout_bytes
-    proof = run("certificate", "account", made["certificate_id"], "MCC-1").stdout_bytes
-    key = _json(run(*show))["public_key"]
-    file = tmp_path / "certificate.ndjson"
-    nowhere = {"MIGRATION_CLIENT_URL": "http://127.0.0.1:1", "XDG_CONFIG_HOME": str(tmp_path)}
-    for content, status, said in (
-        (whole, 0, "with 3 accounts."),
-        (proof, 0, "What was created is what was sent."),
-        (whole.replace(b'"IMPORTED":3', b'"IMPORTED":2'), 1, "files: it is not what was signed."),
-    ):
-        file.write_bytes(content)
-        verify = ["certificate", "verify", str(file), "--key", key]
-        found = CliRunner().invoke(main, verify, env=nowhere)
-        assert (found.exit_code, said in found.output) == (status, True), found.output

@@ -1,17 +1,11 @@
 """No name, e-mail address or telephone number of a customer is in a log, a message, an error or an event."""
 
 import gzip
-import json
-import os
-import subprocess
 import threading
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 import requests
 from redis import Redis
@@ -20,7 +14,7 @@ from drill.scene import SUPPLIER, Scene
 from migration_service.connections import make_redis
 from migration_service_local.samples import generate_accounts, generate_accounts_with_faults
 from support.batch_client import ndjson
-from support.servers import COMMAND, wait_until
+from support.servers import wait_until
 
 _PERSONAL = ("given_name", "family_name", "email", "mobile", "landline")
 
@@ -79,9 +73,7 @@ def everything_sent_to(redis: Redis) -> Iterator[list[str]]:
 
 
 @pytest.mark.timeout(900)
-def test_personal_data_is_in_no_log_message_metric_error_event_or_bundle(
-    scene: Scene, tmp_path: Path
-) -> None:
+def test_personal_data_is_in_no_log_message_metric_error_or_event(scene: Scene) -> None:
     sound, broken, batch = (
         make_book("PRIVATE-ONE-", 25),
         make_book("BROKEN-", 40, broken=True),
@@ -113,7 +105,6 @@ def test_personal_data_is_in_no_log_message_metric_error_event_or_bundle(
             "metrics": requests.get(f"{scene.address.url}/metrics", timeout=30).text,
             "error answers": "\n".join(answers),
             "events": "\n".join(_read_events(scene)),
-            "the bundle": _make_bundle(scene, tmp_path, sound[0]),
         }
     for place, text in texts.items():
         assert text, place
@@ -126,30 +117,7 @@ def test_personal_data_is_in_no_log_message_metric_error_event_or_bundle(
     assert not [needle for needle in needles if any(needle.encode() in content for content in contents)]
     assert "PRIVATE-ONE-" in texts["events"]
     assert "accounts.create_set" in texts["Flower"]
-    assert not [name for name, secret in _secrets(scene).items() if secret in texts["the bundle"]]
-    assert '"SELECT ?' in texts["the bundle"]
     assert "migration:interactive" in texts["Redis commands"]
-
-
-def _secrets(scene: Scene) -> dict[str, str]:
-    """Return the secrets that the settings of the service have, whole or in an address."""
-    known = ("database_password", "database_owner_password", "valkey_password", "secret_key")
-    kept = json.loads((scene.home / "secrets.json").read_text())
-    return {name: kept[name] for name in known}
-
-
-def _make_bundle(scene: Scene, folder: Path, account: dict[str, Any]) -> str:
-    """Return what the doctor packs while a session with personal data is open and the log has secrets."""
-    log, target = folder / "service.log", folder / "bundle.zip"
-    log.write_text(scene.service.output + json.dumps(_secrets(scene)))
-    name = account["customers"][0]["family_name"]
-    environment = os.environ | {"MIGRATION_SERVICE_HOME": str(scene.home)}
-    with psycopg.connect(scene.database_url) as session:
-        session.execute(f"SELECT 'called {name}', 0612345678".encode())
-        command = [str(COMMAND), "doctor", "--bundle", str(target), "--log", str(log)]
-        subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False)
-    with zipfile.ZipFile(target) as archive:
-        return "\n".join(archive.read(it).decode() for it in archive.namelist())
 
 
 def _send_notes(scene: Scene, account: dict[str, Any]) -> None:

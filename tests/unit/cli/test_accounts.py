@@ -57,13 +57,11 @@ def test_an_account_is_skipped_and_unskipped_and_wrong_requests_are_explained(
     assert run("accounts", "unskip", supplier.code, number).exit_code == 0
     assert supplier.stage(account).status_code == 200
     with supplier.Session() as session:
-        told = stream_trail(session, TrailFilter(account=(supplier.code, number)))
-        acts = [entry["action"] for entry in told if entry["action"] != "account.staged"]
-        of_organisation = TrailFilter(organisation=supplier.organisation, action="account.skipped")
-        reasons = [it["details"] for it in stream_trail(session, of_organisation) if it["details"]]
-    assert acts == ["account.unskipped", "account.skipped"]
-    told_of_supplier = {"staged": 1, "not_staged": 0, "because": "Moves later", "by": "Ada"}
-    assert told_of_supplier in reasons, "reports have the entries of the supplier"
+        told = stream_trail(
+            session, TrailFilter(organisation=supplier.organisation, action="account.skipped")
+        )
+        told_of_supplier = {"staged": 1, "not_staged": 0, "because": "Moves later", "by": "Ada"}
+        assert told_of_supplier in [it["details"] for it in told]
     assert "'NOBODY' does not exist" in run("accounts", "show", "NOBODY", number).stderr
 
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from migration_service_client.command import main
-from migration_service_local.samples import FAULTS, generate_accounts, generate_accounts_with_faults
+from migration_service_local.samples import generate_accounts
 from support.batch_client import ndjson
 
 
@@ -32,20 +32,6 @@ def test_a_valid_file_exits_with_0_under_the_strict_profile(tmp_path: Path, comp
     assert (result.exit_code, result.stdout) == (0, "20 lines: 20 without errors, 0 with errors.\n")
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
-def test_each_fault_is_counted_with_its_first_examples(tmp_path: Path, processes: str) -> None:
-    pairs = list(generate_accounts_with_faults(450, supplier="S", broken_share=0.1))
-    result = _check(_write(tmp_path, [account for account, _ in pairs]), "--json", "--processes", processes)
-    found = json.loads(result.stdout)
-    faulty = [(line, fault) for line, (_, fault) in enumerate(pairs, 1) if fault]
-    assert (result.exit_code, found["lines"], found["failed"]) == (1, 450, len(faulty))
-    for line, fault in faulty:
-        code = FAULTS[fault].code
-        assert found["errors"][code] >= 1
-        assert found["examples"][code][0]["line_number"] <= line
-        assert len(found["examples"][code]) <= 3
-
-
 @pytest.mark.parametrize(("time_zone", "found"), [("Pacific/Kiritimati", 0), ("Etc/GMT+12", 1)])
 def test_today_is_today_in_the_time_zone_that_is_given(tmp_path: Path, time_zone: str, found: int) -> None:
     (account,) = generate_accounts(1, supplier="S")
@@ -54,17 +40,6 @@ def test_today_is_today_in_the_time_zone_that_is_given(tmp_path: Path, time_zone
     result = _check(_write(tmp_path, [account]), "--json", "--time-zone", time_zone, "--processes", "1")
     assert json.loads(result.stdout)["warnings"].get("last_billed_to_date_in_future", 0) == found
     assert _check(tmp_path / "book.ndjson", "--time-zone", "Nowhere").exit_code == 2
-
-
-@pytest.mark.parametrize("compress", [False, True])
-def test_lines_of_an_account_conflict_if_they_do_not_say_the_same(tmp_path: Path, compress: bool) -> None:
-    one, other = generate_accounts(2, supplier="S")
-    lines = [one, other, dict(reversed(one.items())), other | {"billing_address1": "Elsewhere"}]
-    file = _write(tmp_path, lines, compress=compress)
-    found = json.loads(_check(file, "--json", "--processes", "1").stdout)
-    assert found["errors"] == {"duplicate_line_in_batch": 2, "conflicting_lines_in_batch": 1}
-    assert (found["lines"], found["failed"]) == (4, 2)
-    assert [it["line_number"] for it in found["examples"]["conflicting_lines_in_batch"]] == [4]
 
 
 def test_lines_of_another_supplier_are_found_if_one_is_named(tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from unit.payloads.examples import ABSENT, BREAKING, SOUND, TODAY, Example, chan
 _POWER = "supply_addresses.0.meter_points.0"
 _GAS = "supply_addresses.0.meter_points.1"
 _OPEN = "ledgers.0.transactions_in_open_settlement_period"
-_ADVANCE = f"{_GAS}.agreements.0.monthly_advance_charge_template"
 _HISTORICAL = "ledgers.0.historical_statement_transactions"
 
 
