@@ -1,6 +1,5 @@
 """The faults. Each is a function of the scene that returns when the fault is over."""
 
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +9,7 @@ from random import Random
 
 import psutil
 
-from drill.scene import GOING_LIVE, REPLACING, TAKING_BACK, WORKING, Scene, group_of
+from drill.scene import GOING_LIVE, REPLACING, TAKING_BACK, WORKING, Scene
 from support.servers import processes_in, wait_until
 
 #: Longer than a message may stay unacknowledged (`scene.VISIBILITY_TIMEOUT`), so that it is redelivered.
@@ -53,19 +52,16 @@ def _kill_worker_main(scene: Scene, _chance: Random) -> None:
 
 
 def _kill_group(name: str) -> Fault:
-    def kill(scene: Scene, _chance: Random) -> None:
-        os.killpg(group_of(scene.main_process(name)), signal.SIGKILL)
-
-    return kill
+    return lambda scene, _chance: scene.kill(name)
 
 
 def _kill_in_the_middle(of: str) -> Fault:
     """Kill the background worker as soon as a session of PostgreSQL has this name: nothing is committed."""
     working = "SELECT FROM pg_stat_activity WHERE application_name = %s"
 
-    def kill(scene: Scene, chance: Random) -> None:
+    def kill(scene: Scene, _chance: Random) -> None:
         wait_until(lambda: bool(scene.query(working, of)), f"a session {of}", _UNTIL_THE_MIDDLE)
-        _kill_group("background")(scene, chance)
+        scene.kill("background")
 
     return kill
 
@@ -74,17 +70,16 @@ def _kill_web_process(scene: Scene, chance: Random) -> None:
     _kill(chance.choice(scene.main_process("web").children()))
 
 
-def _kill_workers_and_valkey(scene: Scene, chance: Random) -> None:
-    _kill_group("interactive")(scene, chance)
-    _kill_group("valkey")(scene, chance)
+def _kill_workers_and_valkey(scene: Scene, _chance: Random) -> None:
+    scene.kill("interactive")
+    scene.kill("valkey")
 
 
 def _wipe_valkey(scene: Scene, _chance: Random) -> None:
     """Delete its files and kill it. It starts again empty."""
-    process = scene.main_process("valkey")
     for file in Path(scene.home / "valkey" / "appendonlydir").iterdir():
         file.unlink()
-    os.killpg(group_of(process), signal.SIGKILL)
+    scene.kill("valkey")
 
 
 def _flush_valkey(scene: Scene, _chance: Random) -> None:

@@ -7,10 +7,8 @@ have to say so, and nothing else, and no answer may take long to begin.
 """
 
 import json
-import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -26,7 +24,7 @@ import requests
 from rich.console import Console
 from rich.table import Table
 
-from drill.scene import TEAM, Scene, group_of, obtain_token
+from drill.scene import TEAM, Scene, obtain_token
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.suppliers import create_import_supplier
@@ -110,7 +108,7 @@ class Killer(threading.Thread):
                     share, name = waiting[0]
                     if done and done >= share * items:
                         waiting.pop(0)
-                        os.killpg(group_of(self._scene.main_process(name)), signal.SIGKILL)
+                        self._scene.kill(name)
                         self.killed.append(f"{name} at {done / items:.0%}")
 
 

@@ -1,6 +1,7 @@
 """The service for the drill: `migration-service up` with its real servers and processes."""
 
 import os
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -291,6 +292,10 @@ class Scene(Service):
         wait_until(find, f"{name} runs")
         return found[0]
 
+    def kill(self, name: str) -> None:
+        """Kill a program with all its processes. `up` starts it again."""
+        os.killpg(_group_of(self.main_process(name)), signal.SIGKILL)
+
     def worker_at(self, application_name: str) -> psutil.Process | None:
         """Return the worker process whose session of PostgreSQL has this name now, or None."""
         rows = self.query(
@@ -307,7 +312,7 @@ class Scene(Service):
         return None
 
 
-def group_of(process: psutil.Process) -> int:
+def _group_of(process: psutil.Process) -> int:
     """Return the process group of a program. A signal to it reaches all its processes.
 
     A program that is being started is for a moment still in our own group.

@@ -1,13 +1,11 @@
 """A plan of waves that runs by itself with the real processes, while workers and beat are killed."""
 
-import os
-import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from drill.scene import SLOW, SUPPLIER, TEAM, WORKING, Scene, group_of
+from drill.scene import SLOW, SUPPLIER, TEAM, WORKING, Scene
 from migration_service_local.samples import generate_accounts
 from support.batch_client import ndjson
 from support.servers import wait_until
@@ -51,11 +49,6 @@ def _is_creating(scene: Scene, plan_id: str, wave: int) -> bool:
     return state in ("RECONCILING", "CLEAN") or (state == "RUNNING" and bool(scene.query(working, WORKING)))
 
 
-def _kill(scene: Scene, name: str) -> None:
-    """Kill a program with all its processes. `up` starts it again."""
-    os.killpg(group_of(scene.main_process(name)), signal.SIGKILL)
-
-
 def test_waves_run_by_themselves_while_workers_and_beat_are_killed(scene: Scene) -> None:
     rng = Random(17)
     waves = [list(_accounts(wave)) for wave in (1, 2, 3)]
@@ -76,12 +69,12 @@ def test_waves_run_by_themselves_while_workers_and_beat_are_killed(scene: Scene)
     assert answer.status_code == 201, answer.text
     plan_id = answer.json()["plan_id"]
 
-    _kill(scene, "background")
+    scene.kill("background")
     wait_until(lambda: _is_creating(scene, plan_id, 1), "the first wave is in the middle")
-    _kill(scene, "background")
+    scene.kill("background")
     wait_until(lambda: _is_creating(scene, plan_id, 2), "the second wave is in the middle", 150)
     rng.choice(scene.main_process("background").children()).kill()
-    _kill(scene, "background")
+    scene.kill("background")
     wait_until(lambda: _states(scene, plan_id) == ["CLEAN", "CLEAN", "WAITING"], "both are clean", 90)
 
     created = "SELECT external_account_number FROM account WHERE external_account_number LIKE %s"
