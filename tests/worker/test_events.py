@@ -138,17 +138,13 @@ def test_a_batch_ends_when_no_worker_has_lines_of_it(batches: BatchClient) -> No
     assert batches.get(batch_id)["finished_at"] is not None
 
 
-@pytest.mark.parametrize("end", ["CANCELLED", "STOPPED"])
-def test_other_ends_of_a_batch(batches: BatchClient, end: str) -> None:
-    batch_id = batches.start(batches.supplier.accounts(2))
-    if end == "CANCELLED":
-        batches.change(batch_id, "cancel")
-    else:
-        batches.supplier.set_status(SupplierStatus.COMPLETE)
-        batches.work()
-        batches.work()
+def test_a_batch_that_stops_with_its_supplier_has_ended(batches: BatchClient) -> None:
+    batches.start(batches.supplier.accounts(2))
+    batches.supplier.set_status(SupplierStatus.COMPLETE)
+    batches.work()
+    batches.work()
     (event,) = told(batches.supplier)
-    assert (event["state"], event["counts"]) == (end, {"PENDING": 2})
+    assert (event["state"], event["counts"]) == ("STOPPED", {"PENDING": 2})
 
 
 def test_an_error_threshold(batches: BatchClient) -> None:

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 from flask import Flask
-from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.base import new_id
@@ -17,10 +16,8 @@ from migration_service.models import BatchChunk
 from migration_service.services.batches.work import chunks, execution
 from migration_service.states import ChunkState, SupplierStatus
 from migration_service.tasks.batches import run_chunk
-from migration_service.tasks.resources import WorkerResources
 from support.audit import audited
 from support.batch_client import BatchClient, counts
-from support.supplier_client import SupplierClient
 
 
 def _claim(batches: BatchClient, key: chunks.ChunkKey, lines: int) -> list[UUID]:
@@ -153,12 +150,8 @@ def test_reconciliation_compares_what_the_worker_understood(batches: BatchClient
     assert measures["added amount of PAYMENT"] == (Decimal("1.5"), Decimal("1.5"))
 
 
-@pytest.mark.parametrize("profile", ["lenient", "strict"])
 @pytest.mark.parametrize("mode", ["validate", "stage", "import"])
-def test_text_that_the_database_cannot_store_fails_its_own_line_only(
-    app: Flask, sessions: sessionmaker[Session], worker_resources: WorkerResources, mode: str, profile: str
-) -> None:
-    batches = BatchClient(SupplierClient.create(app, sessions, profile=profile), worker_resources)
+def test_text_that_the_database_cannot_store_fails_its_own_line_only(batches: BatchClient, mode: str) -> None:
     first, second, third = batches.supplier.accounts(3)
     second["un\0known"] = {"a\0b": "c\0d"}
     second["customers"] = [{"given_name": "\0", "fa\0mily": 1}]
