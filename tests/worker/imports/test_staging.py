@@ -14,6 +14,7 @@ from migration_service.db.sql import OpenTransaction
 from migration_service.models import AccountImportProcess
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts
+from migration_service.services.imports.status import find_process
 from migration_service.states import ImportState
 from support.batch_client import BatchClient
 from support.factories import json_of
@@ -21,6 +22,18 @@ from support.supplier_client import SupplierClient
 
 #: What differs between two rows whatever they hold. The hashes are those of a payload with its supplier.
 _OF_THE_ROW = ("id", "import_supplier_id", "payload_sha256", "content_hash", "staged_at")
+
+
+def test_an_account_is_found_by_its_supplier_and_number(supplier: SupplierClient) -> None:
+    other = SupplierClient.create(supplier.app, supplier.Session)
+    (account,) = supplier.accounts()
+    for client in (supplier, other):
+        assert client.stage(account | {"import_supplier": client.code}).status_code == 201
+    with supplier.Session() as session:
+        suppliers = [it.known().id for it in (supplier, other)]
+        found = [find_process(session, it, account["external_account_number"]) for it in suppliers]
+        assert [it.import_supplier_id for it in found if it] == suppliers
+        assert find_process(session, suppliers[0], "nobody") is None
 
 
 def test_a_replaced_payload_is_traced_to_the_request_that_replaced_it(supplier: SupplierClient) -> None:
