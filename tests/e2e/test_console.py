@@ -2,24 +2,27 @@
 
 import re
 import secrets
-from collections.abc import Iterator
-from pathlib import Path
+from io import BytesIO
+from typing import Any
 
 import pytest
 from flask import Flask
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser
 
 from drill.scene import TEAM, Scene
 from migration_service.blueprints.console.application import register_pages
 from migration_service.blueprints.requests.application import NumberConverter
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.payment_vendors.protocol import VendorKind
-from migration_service.services.access.api_keys import issue_api_key
+from migration_service.services.access.api_keys import find_prefix, issue_api_key
 from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.setup.suppliers import create_import_supplier
+from migration_service.services.setup.teams import create_operations_team
 from migration_service.services.setup.vendors import create_payment_vendor
+from migration_service_client import Client
 from support.browser import DARK_PHONE, LIGHT, ZOOMED, Visitor, needs_chromium
-from support.console_steps import PATIENCE, book_of, log_in, upload, wait_for_end
+from support.console_steps import book_of, log_in
+from support.servers import wait_until
 from support.webhook_rows import make_delivery
 
 pytestmark = needs_chromium
@@ -28,131 +31,54 @@ LINES = 300
 
 
 @pytest.fixture
-def code(scene: Scene) -> Iterator[str]:
-    """The code of a new supplier, of an organisation of its own that has a key, a vendor and a webhook."""
+def pages(scene: Scene) -> list[str]:
+    """The path of every page, of a supplier with a batch that has failed lines, waves, and an undo."""
     code = f"BOOK_{secrets.token_hex(4).upper()}"
     engine = make_engine(scene.database_url, pool_size=1, max_overflow=0, application_name="tests")
     with make_sessionmaker(engine).begin() as session:
         organisation = create_organisation(session, f"Organisation of {code}")
-        create_import_supplier(session, code=code, organisation_name=organisation.name)
-        issue_api_key(session, organisation_name=organisation.name)
-        create_payment_vendor(
-            session,
-            f"Vendor of {code}",
-            kind=VendorKind.HTTP,
-            url="https://gateway.example/v2",
-            organisation_name=organisation.name,
+        owner: dict[str, Any] = {"organisation_name": organisation.name}
+        create_import_supplier(session, code=code, **owner)
+        key = issue_api_key(session, **owner)
+        url = "https://gateway.example/v2"
+        vendor = create_payment_vendor(session, f"Vendor of {code}", kind=VendorKind.HTTP, url=url, **owner)
+        team = create_operations_team(session, f"Team of {code}", **owner)
+        sent = make_delivery(session, organisation.id, code)
+        webhook = f"/setup/webhooks/{sent.endpoint_id}/"
+        delivery, rate, of_team = (
+            f"{webhook}deliveries/{sent.id}/",
+            f"/setup/vendors/{vendor.id}/rate/",
+            f"/setup/teams/{team.id}/",
         )
-        make_delivery(session, organisation.id, code)
-    yield code
     engine.dispose()
+    of_key = f"/setup/keys/{find_prefix(key)}/"
+    with Client(scene.address.url, key) as client:
 
+        def send(lines: list[bytes], mode: str, team: str | None = None) -> str:
+            """Send a book, and return the id of its batch, which is over."""
+            book = BytesIO(b"\n".join(lines))
+            started = client.start_batch(book, import_supplier=code, mode=mode, operations_team_name=team)
+            return client.wait_for_batch(started.batch_id).batch_id
 
-def _undo(visitor: Visitor, code: str, number: str) -> None:
-    """Undo the import of one account, and see it pending again."""
-    page = visitor.page
-    visitor.open("/")
-    page.fill("#find", number)
-    page.press("#find", "Enter")
-    page.wait_for_url(f"**/suppliers/{code}/accounts/{number}/")
-    page.click("main .more summary")
-    page.click("text=Undo the import")
-    expect(page.locator(".lead")).to_contain_text("1 account is removed")
-    page.fill("#reason", "A trial.")
-    page.click("main form button")
-    page.wait_for_url("**/undos/*/")
-    for _ in range(90):
-        if "COMPLETED" in page.locator(".lead").inner_text():
-            break
-        page.wait_for_timeout(1_000)
-        page.reload()
-    visitor.open(f"/suppliers/{code}/accounts/{number}/")
-    expect(page.locator(".lead")).to_contain_text("is not created yet")
-
-
-def _plan_waves(visitor: Visitor, code: str, *waves: str, **fields: str) -> str:
-    """Plan waves of the pending accounts, of one account but for `rest`. Return the path of the plan."""
-    page = visitor.page
-    visitor.open(f"/waves/?supplier={code}")
-    page.click("text=Plan waves for")
-    page.select_option("#team", TEAM)
-    for index, takes in enumerate(waves):
-        page.select_option(f"#waves-{index}-takes", takes)
-        page.fill(f"#waves-{index}-which", "" if takes == "rest" else "1")
-    for name, value in fields.items():
-        page.fill(f"#{name}", value)
-    assert page.locator("text=Make this plan").count() == 0
-    page.click("text=Show what this does")
-    expect(page.locator(".found dt")).to_have_count(len(waves) + 1)
-    page.click("text=Make this plan")
-    page.wait_for_url("**/waves/*/")
-    return page.url.removeprefix(visitor.base)
-
-
-def _certify(visitor: Visitor, code: str) -> str:
-    """Make a certificate of the comparison that is kept. Return the path of its page."""
-    page = visitor.page
-    visitor.open(f"/suppliers/{code}/reconciliation/")
-    page.click("text=Compare all created accounts")
-    expect(page.locator("text=Compare what has changed")).to_be_visible(timeout=PATIENCE)
-    visitor.open(f"/suppliers/{code}/certificates/new/")
-    page.click("main form button")
-    link = page.locator("main tbody a").first
-    for _ in range(90):
-        if link.count():
-            break
-        page.wait_for_timeout(1_000)
-        page.reload()
-    return (link.get_attribute("href") or "").removeprefix("/console")
-
-
-def _acknowledge(visitor: Visitor, code: str) -> None:
-    """Acknowledge the first refused account of the list."""
-    page = visitor.page
-    visitor.open(f"/suppliers/{code}/open/")
-    page.locator("main tbody input[type=checkbox]").first.check()
-    page.click("text=Acknowledge those chosen")
-    page.fill("#reason", "It stays with the supplier.")
-    page.click("text=Acknowledge 1")
-    expect(page.locator(".alert-success")).to_contain_text("1 account or line is acknowledged.")
-
-
-@pytest.fixture
-def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str]:
-    """The path of every page, of a supplier with a batch that has failed lines, waves, and an undo."""
-    file = tmp_path / "book.ndjson"
-    lines = book_of(code, LINES, broken=0.5)[:20]
-    file.write_bytes(b"\n".join(lines))
-    with Visitor.arrive(browser, f"{scene.address.url}/console") as visitor:
-        log_in(visitor, scene)
-        upload(visitor, code, file, "import")
-        wait_for_end(visitor)
-        batch = visitor.page.url.removeprefix(visitor.base)
-        error = visitor.page.locator("#errors ~ .table-wrap tbody a").first.get_attribute("href") or ""
-        visitor.open(f"{batch}lines/?status=FAILED")
-        line = visitor.page.locator("main tbody a").first.get_attribute("href") or ""
-        visitor.open(f"{batch}lines/?status=IMPORTED")
-        number = visitor.page.locator("main tbody tr").first.locator("td").nth(1).inner_text()
-        _acknowledge(visitor, code)
-        certificate = _certify(visitor, code)
-        _undo(visitor, code, number)
-        undo = visitor.page.locator(".timeline a[href*='/undos/']").first.get_attribute("href") or ""
-        file.write_bytes(b"\n".join(book_of(code, LINES, broken=0)[20:23]))
-        upload(visitor, code, file, "stage")
-        wait_for_end(visitor)
-        later = visitor.page.url.removeprefix(visitor.base)
-        plan = _plan_waves(visitor, code, "sample", "rest", start="22:00", end="06:00")
-        visitor.open("/setup/vendors/")
-        vendor = visitor.page.locator(f"tr:has-text('{code}') a").get_attribute("href") or ""
-        visitor.open("/setup/teams/")
-        team = visitor.page.locator("main tbody a[href$='/rename/']").first.get_attribute("href") or ""
-        visitor.open("/setup/webhooks/")
-        webhook = visitor.page.locator(f"tr:has-text('{code}') a").get_attribute("href") or ""
-        visitor.page.goto(f"{visitor.base.removesuffix('/console')}{webhook}")
-        delivery = visitor.page.locator("main tbody a").first.get_attribute("href") or ""
-        visitor.open("/setup/keys/")
-        key = visitor.page.locator(f"tr:has-text('{code}') a").last.get_attribute("href") or ""
-    webhook, delivery = webhook.removeprefix("/console"), delivery.removeprefix("/console")
+        first = send(book_of(code, LINES, broken=0.5)[:20], "import", TEAM)
+        failed = [*client.get_batch_results(first, status="FAILED")]
+        refused, *_ = (it.external_account_number for it in failed if it.external_account_number)
+        client.acknowledge_open(code, reason="It stays.", external_account_numbers=[refused])
+        client.reconcile_import_supplier(code)
+        made = client.start_certificate(import_supplier=code).certificate_id
+        wait_until(lambda: client.get_certificate(made).finished_at, "the certificate")
+        imported = next(iter(client.get_batch_results(first, status="IMPORTED")))
+        number = str(imported.external_account_number)
+        undone = client.start_undo(import_supplier=code, reason="A trial.", external_account_numbers=[number])
+        wait_until(lambda: client.get_undo(undone.undo_id).state == "COMPLETED", "the undo")
+        later = send(book_of(code, LINES, broken=0)[20:23], "stage")
+        night = {"start": "22:00", "end": "06:00", "time_zone": "UTC"}
+        waves: list[dict[str, Any]] = [{"sample": 1}, {"rest": True}]
+        planned = client.plan_waves(
+            import_supplier=code, operations_team_name=TEAM, waves=waves, window=night
+        )
+    batch, plan = f"/batches/{first}/", f"/waves/{planned.plan_id}/"
+    certificate, undo = f"/certificates/{made}/", f"/undos/{undone.undo_id}/"
     account, supplier = f"/suppliers/{code}/accounts/{number}/", f"/suppliers/{code}/"
     tabs = ("meter-points", "ledgers", "statements", "notes", "data")
     return [
@@ -174,21 +100,22 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
             f"{supplier}ready/backup_recent/accept/",
             f"{supplier}acknowledgements/",
             f"{supplier}open/",
-            f"{supplier}acknowledgements/new/?batch={batch.split('/')[2]}",
+            f"{supplier}acknowledgements/new/?batch={first}",
         ),
         *(f"{supplier}emails/", "/suppliers/new/", f"{account}skip/", f"{account}unskip/"),
-        *(undo.removeprefix("/console"), f"{undo.removeprefix('/console')}cancel/"),
-        *(f"{later}compare/{batch.split('/')[2]}/", vendor.removeprefix("/console")),
-        *(key.removeprefix("/console"), key.removeprefix("/console").replace("revoke", "roll")),
+        *(undo, f"{undo}cancel/"),
+        *(f"/batches/{later}/compare/{first}/", rate),
+        *(f"{of_key}revoke/", f"{of_key}roll/"),
         *("/setup/webhooks/", "/setup/webhooks/new/", webhook, delivery, f"{delivery}redeliver/"),
         *(f"{webhook}{act}/" for act in ("change", "switch", "remove", "secret", "test", "redeliver")),
-        *(team.removeprefix("/console"), team.removeprefix("/console").replace("rename", "remove")),
+        *(f"{of_team}rename/", f"{of_team}remove/"),
         *(f"{supplier}rename/", f"{supplier}remove/"),
         *("/setup/teams/new/", "/setup/organisations/new/", "/setup/operators/admin/role/"),
         "/setup/operators/admin/disable/",
         *("/", f"/suppliers/{code}/", f"/suppliers/{code}/reconciliation/", f"/suppliers/{code}/upload/"),
         *("/batches/", batch, f"{batch}lines/", f"{batch}retry/?everything=1", f"{batch}compare/"),
-        *(error.removeprefix("/console"), line.removeprefix("/console"), account, f"{account}undo/"),
+        *(f"{batch}codes/{failed[0].errors[0].code}/", f"{batch}lines/{failed[0].line_number}/"),
+        *(account, f"{account}undo/"),
         *("/batches/?kind=notes&state=RUNNING", f"{batch}retry/", "/setup/vendors/new/"),
         *(
             "/accounts/",

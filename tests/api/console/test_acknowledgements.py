@@ -159,6 +159,7 @@ def test_a_large_book_is_compared_when_somebody_asks_for_it(
     assert administrator.lead(page) == all_differ
     monkeypatch.setattr(suppliers, "LARGE", 2)
     assert administrator.lead(page) == all_differ, "the kept one"
+    assert "Compare what has changed" in administrator.see(page)
 
 
 def test_an_account_that_differs_is_listed_with_its_paths_and_masked_values(
