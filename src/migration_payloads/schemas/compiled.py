@@ -20,7 +20,7 @@ from migration_payloads.schemas.bounds import MAX_ITEMS
 
 #: The pattern of the text of each kind of field. msgspec applies it with `re.search`.
 _PATTERNS: dict[type[fields.Text], str] = {
-    fields.Text: r"\A(?!\s+\Z)[^\0]*\Z",
+    fields.Text: r"\A(?:[^\0]*[!-~][^\0]*)?\Z",
     fields.Identifier: r"\A[!-~][ -~]*\Z",
     fields.NormalIdentifier: r"\A[!-~](?:[ -~]*[!-~])?\Z",
     fields.Code: rf"\A{fields.Code.FORM.pattern}\Z",

@@ -18,12 +18,12 @@ class Text(Coded, fields.String):
     """Text. A number is not text.
 
     Empty text is kept if `blank` is true. Otherwise it is an error (code `blank`) in a required field, and
-    counts as absent in an optional one. Text with only spaces is always an error.
+    counts as absent in an optional one. Text with only spaces or invisible characters is always an error.
     """
 
     default_error_messages: Messages = {
         "invalid": "This is {kind}, not text. Put it in quotation marks.",
-        "blank": "This may not be empty or only spaces.",
+        "blank": "This may not be empty, or only spaces or invisible characters.",
         "nul": Message("This has the character U+0000, which cannot be stored.", "invalid_characters"),
     }
 
@@ -38,10 +38,10 @@ class Text(Coded, fields.String):
             raise self.make_error("invalid", input=value)
         if not value:
             return self._empty()
-        if value.isspace():
-            raise self.make_error("blank")
         if "\0" in value:
             raise self.make_error("nul")
+        if not without_hidden(value).strip():
+            raise self.make_error("blank")
         return self._checked(value)
 
     def _empty(self) -> Any:

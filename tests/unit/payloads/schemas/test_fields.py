@@ -85,6 +85,7 @@ def test_a_valid_value_is_loaded(field: Any, value: Any, loaded: Any) -> None:
         (fields.Text(required=True), "", "blank"),
         (fields.Text(), "   ", "blank"),
         (fields.Text(blank=True), "\t ", "blank"),
+        (fields.Text(), "\u200b \u2800\u3164", "blank"),
         (fields.Text(), "a\0b", "invalid_characters"),
         (fields.Text(max_length=3), "abcd", "max_length"),
         (fields.Identifier(), "   ", "blank"),
