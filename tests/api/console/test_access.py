@@ -154,7 +154,7 @@ def test_what_changes_something_or_leaves_the_console_is_not_for_readers(console
     # What was sent, and what is wrong with it, may be about people.
     roles[OperatorRole.OPERATE] |= {"comparison.accounts", "downloads.failed_lines", "downloads.results"}
     roles[OperatorRole.OPERATE] |= {"downloads.hand_back"}
-    roles[OperatorRole.OPERATE] |= {"upload.show", "suppliers.download_id_map", "suppliers.download_open"}
+    roles[OperatorRole.OPERATE] |= {"upload.show", "suppliers.download_id_map"}
     needs = {role: {name for name, need in VIEWS.items() if need.role is role} for role in OperatorRole}
     assert needs[OperatorRole.OPERATE] == roles[OperatorRole.OPERATE]
     assert needs[OperatorRole.ADMINISTER] == roles[OperatorRole.ADMINISTER]

@@ -113,7 +113,7 @@ def test_old_and_new_numbers_are_downloaded(administrator: ConsoleClient, batche
     path = f"/suppliers/{code}/id-map.csv"
     assert f"/console{path}" in administrator.see(f"/suppliers/{code}/reconciliation/")
     answer = administrator.get(path)
-    assert answer.headers["Content-Disposition"] == f'attachment; filename="id-map-{code}.csv"'
+    assert answer.headers["Content-Disposition"] == f"attachment; filename=id-map-{code}.csv"
     assert answer.data == batches.supplier.get(f"/reconciliation/{code}/id-map/").data
     assert answer.data.count(b"\r\n") == 5  # with a header
 

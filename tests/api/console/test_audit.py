@@ -1,5 +1,6 @@
 """The audit in the console: what is asked for, shown and exported, and whom it names for what was ordered."""
 
+import csv
 import html
 import json
 import re
@@ -20,7 +21,7 @@ from support.console_client import ConsoleClient, LogIn
 from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient
 
-_EXPORT = re.compile(r'href="/console(/audit/export\.ndjson[^"]*)"')
+_EXPORT = re.compile(r'href="/console(/audit/export\.(?:ndjson|csv)[^"]*)"')
 
 
 @pytest.fixture
@@ -59,12 +60,14 @@ def test_the_page_and_the_export_have_what_is_asked_for(
     days = {name: str(day + timedelta(days=it)) for name, it in names.items()}
     page = administrator.see(f"/audit/?{query.format(**days)}")
     assert [it for it in range(3) if f"subject {it}" in page] == subjects
-    (export,) = _EXPORT.findall(page)
-    answer = administrator.get(html.unescape(export))
+    export, table = map(html.unescape, _EXPORT.findall(page))
+    answer = administrator.get(export)
     assert answer.mimetype == "application/x-ndjson"
-    assert answer.headers["Content-Disposition"] == 'attachment; filename="audit.ndjson"'
+    assert answer.headers["Content-Disposition"] == "attachment; filename=audit.ndjson"
     lines = [json.loads(line) for line in answer.get_data().splitlines()]
     assert sorted(line["subject"] for line in lines) == [f"subject {it}" for it in subjects]
+    rows = list(csv.DictReader(administrator.see(table).splitlines()))
+    assert [(it["at"], it["subject"]) for it in rows] == [(it["at"], it["subject"]) for it in lines]
 
 
 def test_the_number_of_the_account_that_is_asked_for_may_have_spaces(

@@ -8,8 +8,8 @@ from redis import Redis, RedisError
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.blueprints.console import counting
-from migration_service.blueprints.console.pages import audit, suppliers
+from migration_service.blueprints.console import counting, lists
+from migration_service.blueprints.console.pages import audit, downloads, suppliers
 from migration_service.blueprints.requests import places
 from migration_service.services.audit import trail
 from migration_service.services.reconciliation import submitted
@@ -45,8 +45,11 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
 def test_a_page_and_a_file_that_nobody_waits_for_end(
     slow: Slow, administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
 ) -> None:
+    batch_id = batches.run([{}])["batch_id"]
     for module, path, kind in (
         (submitted, f"/suppliers/{batches.supplier.code}/", "text/html"),
+        (lists, f"/suppliers/{batches.supplier.code}/open/list.csv", "text/csv"),
+        (downloads, f"/batches/{batch_id}/hand-back.zip", "application/zip"),
         (trail, "/audit/export.ndjson", "application/x-ndjson"),
     ):
         slow(module, "SELECT pg_sleep(3600)")

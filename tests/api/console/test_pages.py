@@ -137,7 +137,7 @@ def test_everything_that_is_open_is_listed_and_downloaded_with_the_same_filter(
     def rows(query: str) -> list[list[str]]:
         """Return the rows of the file, which has the accounts and lines of the page."""
         shown = administrator.see(page + query)
-        (file,) = re.findall(r'href="/console([^"]*open\.csv[^"]*)"', shown) or [""]
+        (file,) = re.findall(r'href="/console([^"]*open/list\.csv[^"]*)"', shown) or [""]
         found = list(csv.reader(administrator.see(unescape(file)).splitlines()))[1:] if file else []
         table = shown.partition("<tbody>")[2].partition("</tbody>")[0]
         assert table.count("<tr>") == len(found)

@@ -1,5 +1,6 @@
 """Every surface answers the same questions with the same numbers, at each moment of a running programme."""
 
+import csv
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -93,6 +94,9 @@ class Programme:
         told = " ".join(f"{name} {answer['sent'][name]}" for name in ("sent", "created", "staged", "refused"))
         assert told in page
         assert "Nothing is open." in page or sentences
+        file = self.console.see(f"/suppliers/{self.code}/reconciliation/differences.csv")
+        differing = {row["external_account_number"] for row in csv.DictReader(file.splitlines())}
+        assert differing == {it["external_account_number"] for it in answer["differences"]}
         sign_off = text_of(self.console.get(f"/suppliers/{self.code}/sign-off/").text)
         assert all(sentence in sign_off for sentence in sentences)
         status = (
@@ -286,7 +290,7 @@ def self_report(programme: Programme) -> str:
     with sessions.begin() as session:
         subject = find_subject(session, programme.code, organisation_id=None)
     page = text_of(render_report(make_report(sessions, subject), stylesheet=""))
-    return page.partition("Acknowledged: what stays out")[2].partition("Where the money is")[0]
+    return page.partition("Acknowledged: what stays out")[2].partition("What became of each total")[0]
 
 
 def test_all_surfaces_agree_about_a_wave_that_is_undone_and_imported_again(

@@ -1,4 +1,4 @@
-"""Where the money of a book is, in reconciliation: given, in the file, refused, staged, skipped, created."""
+"""What became of each total of a book: given, in the file, refused, staged, skipped, created."""
 
 from datetime import UTC, datetime
 from decimal import Decimal

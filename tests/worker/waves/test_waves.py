@@ -73,7 +73,7 @@ def test_a_wave_runs_in_its_window_pauses_at_its_end_and_goes_on_in_the_next(wav
         "wave.queued",
         "wave.began",
         "wave.paused",
-        "wave.went_on",
+        "wave.continued",
         "wave.reconciled",
         "wave.found_clean",
     ]

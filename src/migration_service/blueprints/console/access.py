@@ -33,6 +33,8 @@ from migration_service.services.setup.organisations import list_organisations
 from migration_service.services.setup.suppliers import KnownSupplier, find_import_supplier, get_owned
 
 _Item = TypeVar("_Item")
+#: The name of an organisation, or None if all share the item.
+_Owner = TypeVar("_Owner", str, str | None)
 _Owned = TypeVar("_Owned", Batch, WavePlan, Undo, Certificate)
 
 
@@ -166,7 +168,7 @@ def may_change(organisation_id: int | None) -> bool:
     return ids is None or organisation_id in ids
 
 
-def visible(rows: Sequence[tuple[_Item, str]]) -> list[tuple[_Item, str]]:
+def visible(rows: Sequence[tuple[_Item, _Owner]]) -> list[tuple[_Item, _Owner]]:
     """Return the rows of a command's list whose first item the operator may see."""
     return [row for row in rows if sees(getattr(row[0], "organisation_id"))]  # noqa: B009
 

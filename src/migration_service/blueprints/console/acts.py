@@ -53,15 +53,17 @@ def add_acts(
     """Add a view for each act, at `path` with `{}` for its name.
 
     `show` returns what the act is about, and raises if the operator may not see it. It and `back`, which
-    returns the page to go back to, get the arguments of the view by name. Texts have these, and those about
-    what will be done have `values`, too.
+    returns the page to go back to, get the arguments of the view by name. Texts have these and `values`.
     """
 
     def view_of(it: Act[_Shown]) -> Callable[..., Response]:
         def view(**names: Any) -> Response:
+            known = dict(names)
+
             def preview(session: Session) -> Preview:
                 shown = show(session, **names)
-                known, number = {**names, **values(shown)}, it.number(shown)
+                known.update(values(shown))
+                number = it.number(shown)
                 sentence = it.sentence(shown) if callable(it.sentence) else it.sentence
                 return Preview(
                     title=gettext(it.title, **known),
@@ -75,7 +77,7 @@ def add_acts(
 
             def perform(session: Session) -> Done:
                 it.do(session, **names)
-                return Done(gettext(it.done, **names))
+                return Done(gettext(it.done, **known))
 
             return act(ActionForm(), preview, perform, feeds=feeds)
 

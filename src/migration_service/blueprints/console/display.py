@@ -239,15 +239,15 @@ def prose(sentence: str) -> Markup:
     return Markup("").join(Markup("<code>{}</code>").format(it) if at % 2 else it for at, it in pieces)
 
 
-def here_with(**values: Any) -> str:
-    """Return the address of this page with some arguments changed. None removes an argument.
+def here_with(file: str = "", /, **values: Any) -> str:
+    """Return the address of this page, or of a file below it. Arguments are changed, or removed by None.
 
     It is that of the first page of a list, unless a cursor is among them.
     """
     given = {**request.args.to_dict(), "cursor": None, "part": None, **values}
     wanted = {name: value for name, value in given.items() if value is not None}
     # `url_for` would mistake some argument names in the address for its own parameters.
-    return f"{quote(request.script_root + request.path)}?{urlencode(wanted)}".rstrip("?")
+    return f"{quote(request.script_root + request.path + file)}?{urlencode(wanted)}".rstrip("?")
 
 
 def viewer_zone() -> ZoneInfo:

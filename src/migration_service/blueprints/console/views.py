@@ -36,7 +36,7 @@ _NEEDED: dict[Need, dict[str, str]] = {
     _READ: {
         "login": "leave change_password",
         "overview": "show",
-        "suppliers": "show reconcile sign_off show_open",
+        "suppliers": "show reconcile sign_off show_open download_differences",
         "acknowledgements": "show_all",
         "certificates": "show_all show download",
         "readiness": "show",
@@ -56,7 +56,7 @@ _NEEDED: dict[Need, dict[str, str]] = {
         "audit": "show",
     },
     _OPERATE: {
-        "suppliers": "download_id_map download_open",
+        "suppliers": "download_id_map",
         "acknowledgements": "add",
         "certificates": "start",
         "supplier_actions": "set_status_of set_emails set_time_zone_of",

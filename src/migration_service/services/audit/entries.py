@@ -80,7 +80,7 @@ class AuditAction(StrEnum):
     WAVE_CHANGED = "wave.changed"
     WAVE_STARTED = "wave.began"
     WAVE_PAUSED = "wave.paused"
-    WAVE_RESUMED = "wave.went_on"
+    WAVE_RESUMED = "wave.continued"
     WAVE_RECONCILED = "wave.reconciled"
     WAVE_REOPENED = "wave.reopened"
     WAVE_FOUND_CLEAN = "wave.found_clean"

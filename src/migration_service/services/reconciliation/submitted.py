@@ -93,6 +93,11 @@ class OpenItem:
     is_line: bool = False
 
     @property
+    def codes(self) -> list[str]:
+        """Return the codes of its errors, each once."""
+        return list(dict.fromkeys(str(it["code"]) for it in self.errors or []))
+
+    @property
     def key(self) -> str:
         """Return its place in the list, which `read_place` reads."""
         if self.is_line:

@@ -23,9 +23,13 @@ def list_plans(
     organisation_id: int | None,
     import_supplier: str | None = None,
     only_open: bool = False,
+    before: UUID | None = None,
     limit: int = 50,
 ) -> list[WavePlan]:
-    """Return the plans, or only the unfinished ones, of the organisation or of all if None, newest first."""
+    """Return the plans older than `before`, newest first, of the organisation or of all if it is None.
+
+    `only_open` leaves out finished plans.
+    """
     statement = (
         select(WavePlan)
         .join(ImportSupplier, ImportSupplier.id == WavePlan.import_supplier_id)
@@ -33,7 +37,11 @@ def list_plans(
         .order_by(WavePlan.id.desc())
         .limit(limit)
     )
-    return [*session.scalars(statement.where(WavePlan.finished_at.is_(None)) if only_open else statement)]
+    if only_open:
+        statement = statement.where(WavePlan.finished_at.is_(None))
+    if before is not None:
+        statement = statement.where(WavePlan.id < before)
+    return [*session.scalars(statement)]
 
 
 def get_wave(session: Session, plan: WavePlan, number: int) -> Wave:

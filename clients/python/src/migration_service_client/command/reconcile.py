@@ -49,8 +49,8 @@ def reconcile(
     """Compare what a SUPPLIER sent, or a FILE, with what was created.
 
     It counts what was sent by outcome, and lists what is open: neither created nor skipped nor acknowledged.
-    It compares every value of the created accounts with what was staged. And it shows where the money of the
-    book is: in the file, refused, staged or created, with --batch beside the supplier's control totals.
+    It compares every value of the created accounts with what was staged. And it shows what became of
+    each total: in the file, refused, staged or created, with --batch beside the supplier's control totals.
 
     Of a FILE that was sent in single requests there is no batch: all of its supplier is compared.
 

@@ -1,4 +1,4 @@
-"""What a reconciliation found, for people: what is open, what differs, and where the money of the book is."""
+"""What a reconciliation found, for people: what is open, what differs, and what became of each total."""
 
 import json
 from collections.abc import Iterator
@@ -85,7 +85,7 @@ def _text(value: Any) -> str | None:
 
 
 def _show_book(book: models.BookTotalsAnswer) -> None:
-    """Print where the money is: in the file, refused, staged or created."""
+    """Print what became of each total: in the file, refused, staged or created."""
     say("\nThe book, in accounts, statements, transactions and euros:\n")
     rows = [
         {name: getattr(it, name) for name in it.__slots__}  # ordered as in the description

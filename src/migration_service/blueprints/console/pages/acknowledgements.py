@@ -3,7 +3,7 @@
 from collections import defaultdict
 from uuid import UUID
 
-from flask import Blueprint, render_template, request, url_for
+from flask import Blueprint, request, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 
@@ -12,7 +12,7 @@ from migration_service.blueprints.console.acting import Done, Facts, Preview, Re
 from migration_service.blueprints.console.filters import read_id, read_line
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import ngettext
-from migration_service.blueprints.requests.paging import Listing
+from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.blueprints.requests.resources import resources
 from migration_service.schemas.paging import row_id
 from migration_service.services.reconciliation.acknowledgements import (
@@ -34,20 +34,24 @@ _MOST = 10_000
 _EXAMPLES = 5
 
 
-@blueprint.get("/")
-def show_all(code: str) -> str:
+_COLUMNS = "external_account_number batch_id line_number acknowledged_by acknowledged_at reason"
+
+
+@list_at(blueprint, "/")
+def show_all(code: str) -> Response:
     """List acknowledgements, newest first."""
-    listing = Listing.shown(row_id)
     with resources().Session.begin() as session:
         supplier = supplier_of(session, code)
-        number = count_acknowledgements(session, supplier.id)
-        found = list_acknowledgements(session, supplier.id, before=listing.after, limit=listing.wanted).all()
-    return render_template(
+    return show_list(
         "acknowledgements.html",
-        supplier=supplier,
-        number=number,
-        found=listing.cut(found, "id"),
-        listing=listing,
+        lambda session, **page: list_acknowledgements(session, supplier.id, **page).all(),
+        _COLUMNS,
+        lambda session, _found: {
+            "supplier": supplier,
+            "number": count_acknowledgements(session, supplier.id),
+        },
+        key="id",
+        read_key=row_id,
     )
 
 

@@ -10,13 +10,14 @@ from flask import Blueprint, Response, render_template, request
 from migration_payloads.moments import write_moments
 from migration_payloads.schemas.json import encode_json
 from migration_service.blueprints.console.access import current_operator
+from migration_service.blueprints.console.lists import write_rows
 from migration_service.blueprints.console.pages.downloads import send_file
 from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import CONTENT_TYPES
 from migration_service.formats import ResultFormat
 from migration_service.services.audit.entries import AuditAction, record
-from migration_service.services.audit.trail import TrailFilter, read_trail, stream_trail
+from migration_service.services.audit.trail import FIELDS, TrailFilter, read_trail, stream_trail
 from migration_service.states import AuditOutcome
 
 blueprint = Blueprint("audit", __name__, url_prefix="/audit")
@@ -44,9 +45,9 @@ def show() -> str:
     )
 
 
-@blueprint.get("/export.ndjson")
-def export() -> Response:
-    """Send the filtered entries of the audit as NDJSON. The export is recorded in the audit, too."""
+@blueprint.get("/export.<any(ndjson, csv):kind>")
+def export(kind: str) -> Response:
+    """Send the filtered entries of the audit. The export is recorded in the audit, too."""
     wanted, sessions = _wanted(), resources().Session
     with sessions.begin() as session:
         filters = {name: str(value) for name, value in asdict(wanted).items() if value and name != "account"}
@@ -55,10 +56,15 @@ def export() -> Response:
     def pieces() -> Iterator[bytes]:
         with sessions.begin() as session:
             entries = stream_trail(session, wanted)
-            while piece := [encode_json(write_moments(it)) + b"\n" for it in islice(entries, _EXPORTED)]:
-                yield b"".join(piece)
+            if kind == ResultFormat.CSV:
+                yield write_rows([FIELDS])
+            while found := [*islice(entries, _EXPORTED)]:
+                if kind == ResultFormat.CSV:
+                    yield write_rows(it.values() for it in found)
+                else:
+                    yield b"".join(encode_json(write_moments(it)) + b"\n" for it in found)
 
-    return send_file(pieces(), "audit.ndjson", CONTENT_TYPES[ResultFormat.NDJSON])
+    return send_file(pieces(), f"audit.{kind}", CONTENT_TYPES[ResultFormat(kind)])
 
 
 def _wanted() -> TrailFilter:

@@ -1,18 +1,21 @@
 """The list of batches, and the page of a batch with its progress and its errors."""
 
 from datetime import UTC, datetime
+from functools import partial
+from typing import Any
 from uuid import UUID
 
-from flask import Blueprint, Response, render_template, request
+from flask import Blueprint, Response, request
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from migration_service.blueprints.console.access import batch_of, may, visible
 from migration_service.blueprints.console.charts import draw_rate
 from migration_service.blueprints.console.filters import read_word
+from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.standstill import explain_standstill
-from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.models import Wave
 from migration_service.services.accounts.ownership import has_gone_live
@@ -26,34 +29,32 @@ from migration_service.states import BatchKind, BatchState, LineStatus
 blueprint = Blueprint("batches", __name__, url_prefix="/batches")
 
 _OPEN = (BatchState.RUNNING, BatchState.WAITING)
+_COLUMNS = (
+    "batch_id import_supplier operations_team_name name file_name kind mode state reason created_at "
+    "started_at finished_at lines undone " + " ".join(f"counts.{it}" for it in LineStatus)
+)
 
 
-@blueprint.get("/")
-def show_all() -> str:
+@list_at(blueprint, "/")
+def show_all() -> Response:
     """List batches, newest first."""
-    code, listing = request.args.get("supplier") or None, Listing.shown(UUID)
-    kind, state = read_word(BatchKind, "kind"), read_word(BatchState, "state")
-    with resources().Session.begin() as session:
-        suppliers = [supplier.code for supplier, _owner in visible(list_import_suppliers(session))]
-        totals = count_batches(session, organisation_id=None, import_supplier=code, kind=kind, state=state)
-        found = list_batches(
-            session,
-            organisation_id=None,
-            import_supplier=code,
-            kind=kind,
-            state=state,
-            before=listing.after,
-            limit=listing.wanted,
-        )
-    return render_template(
-        "batches.html",
-        batches=listing.cut(found, "batch_id"),
-        totals=totals,
-        suppliers=suppliers,
-        kinds=list(BatchKind),
-        states=list(BatchState),
-        listing=listing,
-    )
+    wanted: dict[str, Any] = {
+        "organisation_id": None,
+        "import_supplier": request.args.get("supplier") or None,
+        "kind": read_word(BatchKind, "kind"),
+        "state": read_word(BatchState, "state"),
+    }
+
+    def more(session: Session, _found: list[Any]) -> dict[str, Any]:
+        return {
+            "suppliers": [it.code for it, _owner in visible(list_import_suppliers(session))],
+            "totals": count_batches(session, **wanted),
+            "kinds": list(BatchKind),
+            "states": list(BatchState),
+        }
+
+    find = partial(list_batches, **wanted)
+    return show_list("batches.html", find, _COLUMNS, more, key="batch_id", read_key=UUID)
 
 
 @blueprint.get("/<uuid:batch_id>/")

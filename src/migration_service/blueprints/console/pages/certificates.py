@@ -1,5 +1,6 @@
 """Certificates of a supplier, each as a page that can be printed, and as the file that anybody can verify."""
 
+from functools import partial
 from uuid import UUID
 
 import msgspec
@@ -10,8 +11,8 @@ from werkzeug.wrappers import Response as AnyResponse
 from migration_service.blueprints.console.access import current_operator, supplier_of, visible_row
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
 from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.blueprints.console.pages.downloads import send_file
-from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import CertificateNotFoundError
 from migration_service.models import Certificate
@@ -22,21 +23,22 @@ from migration_service.tasks import jobs
 blueprint = Blueprint("certificates", __name__)
 
 
-@blueprint.get("/suppliers/<code>/certificates/")
-def show_all(code: str) -> str:
+_COLUMNS = "certificate_id created_at requested_by accounts finished_at clean public_key"
+
+
+@list_at(blueprint, "/suppliers/<code>/certificates/")
+def show_all(code: str) -> AnyResponse:
     """List the certificates of a supplier, newest first."""
-    listing = Listing.shown(UUID)
     with resources().Session.begin() as session:
         supplier = supplier_of(session, code)
-        found = reading.list_certificates(
-            session,
-            organisation_id=supplier.organisation_id,
-            import_supplier=code,
-            before=listing.after,
-            limit=listing.wanted,
-        )
-    return render_template(
-        "certificates.html", supplier=supplier, found=listing.cut(found, "certificate_id"), listing=listing
+    owner = supplier.organisation_id
+    return show_list(
+        "certificates.html",
+        partial(reading.list_certificates, organisation_id=owner, import_supplier=code),
+        _COLUMNS,
+        lambda _session, _found: {"supplier": supplier},
+        key="certificate_id",
+        read_key=UUID,
     )
 
 

@@ -1,6 +1,6 @@
 """Lines of a batch as files: the failed lines as they were sent, and the outcome of each line."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from uuid import UUID
 
@@ -11,6 +11,7 @@ from migration_service.blueprints.console.filters import read_filter
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import CONTENT_TYPES, stream, zip_files
+from migration_service.db.cancelling import allow_minutes
 from migration_service.formats import ResultFormat
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.control import get_batch_with_lines, report_batch
@@ -46,16 +47,21 @@ def hand_back(batch_id: UUID) -> Response:
     """Send what a supplier needs to correct the failed lines: the lines, their errors, and a letter."""
     _note_reading(batch_id)
     sessions, wanted = resources().Session, replace(read_filter(), status=LineStatus.FAILED)
-    with sessions.begin() as session:
-        letter = render_template(
-            "letter.txt",
-            batch=report_batch(session, batch_of(session, batch_id)),
-            codes=count_codes(session, batch_id, wanted),
-            left_out=count_left_out(session, batch_id, wanted),
-            remedy_of=remedy_of,
-        )
+
+    def write_letter() -> Iterator[bytes]:
+        with sessions.begin() as session:
+            allow_minutes(session)
+            text = render_template(
+                "letter.txt",
+                batch=report_batch(session, batch_of(session, batch_id)),
+                codes=count_codes(session, batch_id, wanted),
+                left_out=count_left_out(session, batch_id, wanted),
+                remedy_of=remedy_of,
+            )
+        yield text.encode()
+
     files: dict[str, Iterable[bytes]] = {
-        "letter.txt": [letter.encode()],
+        "letter.txt": write_letter(),
         "errors.csv": stream_results(sessions, batch_id, ResultFormat.CSV, wanted),
         "failed-lines.ndjson": stream_failed_lines(sessions, batch_id, wanted),
     }
@@ -73,5 +79,5 @@ def _note_reading(batch_id: UUID) -> None:
 def send_file(pieces: Iterable[bytes], name: str, kind: str) -> Response:
     """Send these pieces as a file with a content type. The browser saves it under this name."""
     response = stream(pieces, kind if kind == "application/zip" else f"{kind}; charset=utf-8")
-    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    response.headers.set("Content-Disposition", "attachment", filename=name)
     return response

@@ -1,10 +1,11 @@
 """Customer e-mails: their numbers by state, and why some were not sent."""
 
-from flask import Blueprint, render_template
+from functools import partial
+
+from flask import Blueprint, Response
 
 from migration_service.blueprints.console.filters import read_word
-from migration_service.blueprints.requests.paging import Listing
-from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.origin import current_origin
 from migration_service.schemas.paging import row_id
 from migration_service.services.reporting.emails import count_emails, list_emails
@@ -12,17 +13,18 @@ from migration_service.states import EmailState
 
 blueprint = Blueprint("emails", __name__, url_prefix="/emails")
 
+_COLUMNS = "import_supplier external_account_number state created_at next_try_at sent_at failures error"
 
-@blueprint.get("/")
-def show() -> str:
+
+@list_at(blueprint, "/")
+def show() -> Response:
     """List e-mails, newest first, all or those in a state."""
-    state, listing = read_word(EmailState, "state"), Listing.shown(row_id)
-    ids = current_origin().import_supplier_ids
-    with resources().Session.begin() as session:
-        counts = count_emails(session, import_supplier_ids=ids)
-        found = list_emails(
-            session, import_supplier_ids=ids, state=state, before=listing.after, limit=listing.wanted
-        )
-    return render_template(
-        "emails.html", counts=counts, state=state, emails=listing.cut(found, "id"), listing=listing
+    state, ids = read_word(EmailState, "state"), current_origin().import_supplier_ids
+    return show_list(
+        "emails.html",
+        partial(list_emails, import_supplier_ids=ids, state=state),
+        _COLUMNS,
+        lambda session, _found: {"state": state, "counts": count_emails(session, import_supplier_ids=ids)},
+        key="id",
+        read_key=row_id,
     )

@@ -87,11 +87,13 @@ def show_lines(batch_id: UUID) -> str:
     with resources().Session.begin() as session:
         report = report_batch(session, batch_of(session, batch_id))
         lines, follow = list_lines(session, batch_id, wanted, after=listing.after or 0, limit=listing.limit)
+    file = url_for("downloads.results", batch_id=batch_id, kind="csv", status=status)
     return render_template(
         "lines.html",
         batch=report,
         status=status,
-        lines=listing.page(lines, "line_number", follow=follow),
+        found=listing.page(lines, "line_number", follow=follow),
+        file=file if may("downloads.results") and not report.lines_removed_at else None,
         listing=listing,
     )
 

@@ -1,8 +1,9 @@
 """API keys: their owners and limits, and forms to issue, roll and revoke them."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from flask import Blueprint, render_template, url_for
+from flask import Blueprint, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 from wtforms import BooleanField, IntegerField, SelectField, SelectMultipleField, StringField
@@ -13,7 +14,7 @@ from migration_service.blueprints.console.acting import ActionForm, Done, Previe
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
-from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.errors import ApiKeyNotFoundError
 from migration_service.models import ApiKey
 from migration_service.outgoing.rules import show_url
@@ -26,6 +27,10 @@ from migration_service.services.webhooks.switching import find_webhooks_of_key, 
 blueprint = Blueprint("keys", __name__, url_prefix="/setup/keys")
 
 _LONGEST_DAYS = 3660
+_COLUMNS = (
+    "0.prefix 0.name organisation=1 0.scopes import_suppliers=2 0.allowed_networks 0.created_at "
+    "0.last_used_at 0.expires_at 0.revoked_at"
+)
 #: Keys that expire within this time are highlighted.
 _SOON = timedelta(days=30)
 
@@ -67,22 +72,25 @@ class RevocationForm(ActionForm):
     keep_webhooks = BooleanField(_l("The webhooks that it has created stay on"))
 
 
-@blueprint.get("/")
-def show() -> str:
-    """List API keys."""
-    with resources().Session.begin() as session:
-        keys = visible(api_keys.list_api_keys(session))
+@list_at(blueprint, "/")
+def show() -> Response:
+    """List API keys, each with its organisation and the codes of the suppliers that it is limited to."""
+
+    def find(session: Session) -> list[tuple[ApiKey, str, list[str]]]:
         codes = {supplier.id: supplier.code for supplier, _owner in list_import_suppliers(session)}
-    now = datetime.now(UTC)
-    valid = [it for it, _owner in keys if not it.revoked_at and not (it.expires_at and it.expires_at <= now)]
-    return render_template(
-        "keys.html",
-        keys=keys,
-        codes=codes,
-        valid=len(valid),
-        ending=sum(bool(it.expires_at and it.expires_at <= now + _SOON) for it in valid),
-        unused=sum(it.last_used_at is None for it in valid),
-    )
+        found = visible(api_keys.list_api_keys(session))
+        return [(it, owner, [codes[pk] for pk in it.import_supplier_ids or ()]) for it, owner in found]
+
+    def more(_session: Session, found: list[Any]) -> dict[str, int]:
+        now = datetime.now(UTC)
+        valid = [it for it, *_ in found if not it.revoked_at and not (it.expires_at and it.expires_at <= now)]
+        return {
+            "valid": len(valid),
+            "ending": sum(bool(it.expires_at and it.expires_at <= now + _SOON) for it in valid),
+            "unused": sum(it.last_used_at is None for it in valid),
+        }
+
+    return show_list("keys.html", find, _COLUMNS, more)
 
 
 @blueprint.route("/new/", methods=["GET", "POST"])

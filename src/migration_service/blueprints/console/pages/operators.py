@@ -1,6 +1,8 @@
 """Operators: the people who log in here, with their roles and passwords."""
 
-from flask import Blueprint, render_template, url_for
+from typing import Any
+
+from flask import Blueprint, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 from wtforms import PasswordField, SelectField, SelectMultipleField, StringField
@@ -11,7 +13,7 @@ from migration_service.blueprints.console.acting import ActionForm, Done, Previe
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
-from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.services.access.operator_sessions import list_operator_sessions
 from migration_service.services.access.operators import (
     OperatorRole,
@@ -68,14 +70,17 @@ class NewPasswordForm(ActionForm):
     )
 
 
-@blueprint.get("/")
-def show() -> str:
-    """List operators."""
-    with resources().Session.begin() as session:
-        operators = list_operators(session)
-    enabled = [it for it, _bound in operators if it.disabled_at is None]
-    roles = {role.value: sum(it.role == role for it in enabled) for role in OperatorRole}
-    return render_template("operators.html", operators=operators, enabled=len(enabled), roles=roles)
+@list_at(blueprint, "/")
+def show() -> Response:
+    """List operators, each with the organisations that they are bound to."""
+
+    def more(_session: Session, found: list[Any]) -> dict[str, Any]:
+        enabled = [it for it, _bound in found if it.disabled_at is None]
+        roles = {role.value: sum(it.role == role for it in enabled) for role in OperatorRole}
+        return {"enabled": len(enabled), "roles": roles}
+
+    columns = "0.name 0.role organisations=1 0.last_login_at 0.disabled_at"
+    return show_list("operators.html", list_operators, columns, more)
 
 
 @blueprint.route("/new/", methods=["GET", "POST"])

@@ -15,9 +15,9 @@ from migration_service.blueprints.console.display import name_batch
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import mark_plural, ngettext
+from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.blueprints.console.pages.waves import find_current, is_held, list_openings
-from migration_service.blueprints.console.polling import BUSY, CALM, page
-from migration_service.blueprints.requests.paging import Listing
+from migration_service.blueprints.console.polling import BUSY, CALM
 from migration_service.blueprints.requests.resources import resources
 from migration_service.models import ImportSupplier
 from migration_service.schemas.paging import row_id
@@ -87,10 +87,15 @@ _ORDERS: dict[str, Callable[[SupplierRow], Any]] = {
 }
 
 
-@blueprint.get("/")
+_COLUMNS = (
+    "import_supplier=supplier.code organisation=owner supplier.status counts.IMPORTED left counts.SKIPPED"
+)
+
+
+@list_at(blueprint, "/")
 def show() -> Response:
     """Show what needs attention, what is running, and how far each supplier is."""
-    listing, wanted = Listing.shown(row_id), request.args.get("supplier", "").strip().casefold()
+    wanted = request.args.get("supplier", "").strip().casefold()
     order = request.args.get("order") if request.args.get("order") in _ORDERS else "open"
     with resources().Session.begin() as session:
         owned = visible(list_import_suppliers(session))
@@ -118,18 +123,22 @@ def show() -> Response:
     ]
     rows = [replace(it, place=n) for n, it in enumerate(sorted(found, key=_ORDERS[order or "open"]), 1)]
     tomorrow = datetime.now(UTC) + timedelta(days=1)
-    return page(
+    return show_list(
         "overview.html",
-        poll=BUSY if any(it.state == BatchState.RUNNING for it in running) else CALM,
-        rows=listing.cut(rows[listing.after or 0 :][: listing.wanted], "place"),
-        listing=listing,
-        order=order,
-        suppliers=len(owned),
-        states=states,
-        running=running,
-        openings=[it for it in list_openings(plans) if it[0] < tomorrow],
-        ended=[it for it in newest if it.state in _OVER][:5],
-        concerns=concerns,
+        lambda _session, before, limit: rows[before or 0 :][:limit],
+        _COLUMNS,
+        lambda _session, _found: {
+            "poll": BUSY if any(it.state == BatchState.RUNNING for it in running) else CALM,
+            "order": order,
+            "suppliers": len(owned),
+            "states": states,
+            "running": running,
+            "openings": [it for it in list_openings(plans) if it[0] < tomorrow],
+            "ended": [it for it in newest if it.state in _OVER][:5],
+            "concerns": concerns,
+        },
+        key="place",
+        read_key=row_id,
     )
 
 

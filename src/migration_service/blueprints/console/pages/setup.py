@@ -1,6 +1,8 @@
 """Organisations and operations teams."""
 
-from flask import Blueprint, abort, render_template, url_for
+from collections import defaultdict
+
+from flask import Blueprint, abort, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 from wtforms import BooleanField, SelectField, StringField
@@ -14,10 +16,12 @@ from migration_service.blueprints.console.access import (
     visible_organisations,
 )
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
+from migration_service.blueprints.console.acts import Act, add_acts
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.requests.resources import resources
-from migration_service.models import OperationsTeam
+from migration_service.blueprints.console.languages import mark
+from migration_service.blueprints.console.lists import list_at, show_list
+from migration_service.models import ImportSupplier, OperationsTeam, Organisation
 from migration_service.services.setup.organisations import create_organisation, list_organisations
 from migration_service.services.setup.suppliers import list_import_suppliers
 from migration_service.services.setup.teams import (
@@ -43,21 +47,28 @@ class TeamForm(OrganisationForm):
     shared = BooleanField(_l("All organisations share it"))
 
 
-@blueprint.get("/organisations/")
-def show_organisations() -> str:
+@list_at(blueprint, "/organisations/")
+def show_organisations() -> Response:
     """List organisations, each with its import suppliers."""
-    with resources().Session.begin() as session:
-        organisations = [it for it in list_organisations(session) if sees(it.id)]
-        suppliers = [supplier for supplier, _owner in visible(list_import_suppliers(session))]
-    return render_template("organisations.html", organisations=organisations, suppliers=suppliers)
+
+    def find(session: Session) -> list[tuple[Organisation, list[ImportSupplier]]]:
+        suppliers: dict[int, list[ImportSupplier]] = defaultdict(list)
+        for supplier, _owner in list_import_suppliers(session):
+            suppliers[supplier.organisation_id].append(supplier)
+        return [(it, suppliers[it.id]) for it in list_organisations(session) if sees(it.id)]
+
+    return show_list("organisations.html", find, "0.name 0.created_at")
 
 
-@blueprint.get("/teams/")
-def show_teams() -> str:
+@list_at(blueprint, "/teams/")
+def show_teams() -> Response:
     """List operations teams."""
-    with resources().Session.begin() as session:
-        teams = [row for row in list_operations_teams(session) if sees(row[0].organisation_id)]
-    return render_template("teams.html", teams=teams, may_change=may_change)
+    return show_list(
+        "teams.html",
+        lambda session: visible(list_operations_teams(session)),
+        "0.name organisation=1 0.created_at",
+        lambda _session, _found: {"may_change": may_change},
+    )
 
 
 @blueprint.route("/organisations/new/", methods=["GET", "POST"])
@@ -125,28 +136,27 @@ def rename_team(team_id: int) -> Response:
     return act(form, preview, perform)
 
 
-@blueprint.route("/teams/<int:team_id>/remove/", methods=["GET", "POST"])
-def remove_team(team_id: int) -> Response:
-    """Remove a team to which nothing refers."""
-
-    def preview(session: Session) -> Preview:
-        return Preview(
-            title=_("Remove %(code)s", code=_find_team(session, team_id).name),
-            sentence=_("It is removed. This is possible as long as no batch or account has the team."),
-            button=_("Remove"),
-            back=url_for("setup.show_teams"),
-            is_dangerous=True,
-        )
-
-    def perform(session: Session) -> Done:
-        team = _find_team(session, team_id)
-        remove_operations_team(session, team)
-        return Done(_("%(code)s is removed.", code=team.name))
-
-    return act(ActionForm(), preview, perform)
-
-
 def _find_team(session: Session, team_id: int) -> OperationsTeam:
     """Return a team that the operator may change."""
     teams = (team for team, _owner in list_operations_teams(session) if may_change(team.organisation_id))
     return next((team for team in teams if team.id == team_id), None) or abort(404)
+
+
+add_acts(
+    blueprint,
+    "/teams/<int:team_id>/remove/",
+    [
+        Act[OperationsTeam](
+            name="remove_team",
+            title=mark("Remove %(code)s"),
+            sentence=mark("It is removed. This is possible as long as no batch or account has the team."),
+            button=mark("Remove"),
+            done=mark("%(code)s is removed."),
+            do=lambda session, team_id: remove_operations_team(session, _find_team(session, team_id)),
+            is_dangerous=True,
+        )
+    ],
+    show=_find_team,
+    back=lambda team_id: url_for("setup.show_teams"),
+    values=lambda team: {"code": team.name},
+)

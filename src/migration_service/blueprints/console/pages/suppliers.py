@@ -14,6 +14,7 @@ from migration_service.blueprints.console.counting import count_accounts_by_stat
 from migration_service.blueprints.console.display import name_batch
 from migration_service.blueprints.console.filters import read_word
 from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.lists import PAGE, list_at, show_list, write_rows
 from migration_service.blueprints.console.masking import mask_differences
 from migration_service.blueprints.console.pages.downloads import send_file
 from migration_service.blueprints.console.pages.waves import find_current
@@ -21,10 +22,10 @@ from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.console.programme import Progress, list_steps
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.states import name_state
-from migration_service.blueprints.requests.paging import SHOWN, Listing
+from migration_service.blueprints.requests.paging import SHOWN
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import CONTENT_TYPES
-from migration_service.formats import ResultFormat, write_csv
+from migration_service.formats import ResultFormat
 from migration_service.models import Batch, ImportSupplier
 from migration_service.services.access.api_keys import list_api_keys
 from migration_service.services.accounts.ownership import has_gone_live
@@ -38,7 +39,6 @@ from migration_service.services.reconciliation.submitted import OpenItem, find_o
 from migration_service.services.reconciliation.verdict import SENTENCES, Verdict, judge
 from migration_service.services.reporting.history import CreatedOnDay, count_failures_by_code
 from migration_service.services.reporting.report import read_trend
-from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
 from migration_service.states import BatchKind, BatchMode, BatchState, LineStatus, OpenReason, SupplierStatus
@@ -186,54 +186,53 @@ def reconcile(code: str) -> str:
     )
 
 
-@blueprint.get("/<code>/open/")
-def show_open(code: str) -> str:
-    """List what is open, of the supplier or of a batch, with any or one reason or error code."""
-    listing = Listing.shown(read_place)
-    with resources().Session.begin() as session:
+@blueprint.get("/<code>/reconciliation/differences.csv")
+def download_differences(code: str) -> Response:
+    """Send every value and sum that differs, with personal values masked."""
+    sessions = resources().Session
+    with sessions.begin() as session:
         supplier = supplier_of(session, code)
-        wanted = _read_wanted(session, supplier)
-        chosen = Batch.id == wanted["batch_id"]
+        batch = comparisons.get_batch_to_reconcile(session, request.args.get("batch") or None, supplier)
+        kept = comparisons.find_kept(session, supplier.id, batch)
+    rows = chain(
+        [["external_account_number", "what", "staged", "created"]],
+        (
+            [it.external_account_number, getattr(differs, name), differs.staged, differs.created]
+            for it in map(mask_differences, comparisons.stream_differing(sessions, kept) if kept else ())
+            for name, differing in (("path", it.values), ("measure", it.differences))
+            for differs in differing
+        ),
+    )
+    pieces = (write_rows(it) for it in iter(lambda: [*islice(rows, PAGE)], []))
+    return send_file(pieces, f"differences-{code}.csv", CONTENT_TYPES[ResultFormat.CSV])
+
+
+@list_at(blueprint, "/<code>/open/")
+def show_open(code: str) -> Response:
+    """List what is open, of the supplier or of a batch, with any or one reason or error code."""
+    sessions = resources().Session
+    with sessions.begin() as session:
+        supplier = supplier_of(session, code)
+        batch = comparisons.get_batch_to_reconcile(session, request.args.get("batch") or None, supplier)
+    reason, error = read_word(OpenReason, "reason"), request.args.get("error") or None
+
+    def find(_session: Session, *, before: OpenItem | None, limit: int) -> list[OpenItem]:
+        wanted: dict[str, Any] = {"batch_id": batch, "reason": reason, "code": error}
+        return [*islice(find_open(sessions, supplier.id, after=before, size=limit, **wanted), limit)]
+
+    def more(session: Session, _found: object) -> dict[str, Any]:
+        chosen = Batch.id == batch
         sent = Batch.mode.in_((BatchMode.STAGE, BatchMode.IMPORT)) & Batch.lines_removed_at.is_(None)
         of_supplier = select(Batch).where(Batch.import_supplier_id == supplier.id, sent | chosen)
-        batches = session.scalars(of_supplier.order_by(chosen.desc(), Batch.id.desc()).limit(SHOWN)).all()
-    found = find_open(resources().Session, supplier.id, after=listing.after, size=listing.wanted, **wanted)
-    return render_template(
-        "open.html",
-        supplier=supplier,
-        batches=[(str(it.id), name_batch(it)) for it in batches],
-        reasons=[(it.value, f"{it} {name_state(it)}".strip()) for it in OpenReason],
-        items=listing.cut(list(islice(found, listing.wanted)), "key"),
-        listing=listing,
-    )
+        batches = session.scalars(of_supplier.order_by(chosen.desc(), Batch.id.desc()).limit(SHOWN))
+        return {
+            "supplier": supplier,
+            "batches": [(str(it.id), name_batch(it)) for it in batches],
+            "reasons": [(it.value, f"{it} {name_state(it)}".strip()) for it in OpenReason],
+        }
 
-
-def _read_wanted(session: Session, supplier: KnownSupplier) -> dict[str, Any]:
-    """Return the filter of open items in the address."""
-    return {
-        "batch_id": comparisons.get_batch_to_reconcile(session, request.args.get("batch") or None, supplier),
-        "reason": read_word(OpenReason, "reason"),
-        "code": request.args.get("error") or None,
-    }
-
-
-@blueprint.get("/<code>/open.csv")
-def download_open(code: str) -> Response:
-    """Send what is open as the list has it."""
-    with resources().Session.begin() as session:
-        supplier = supplier_of(session, code)
-        wanted = _read_wanted(session, supplier)
-    head = ("external_account_number", "reason", "batch_id", "line_number", "codes")
-    rows = (
-        (it.external_account_number, it.reason, it.batch_id, it.line_number, _join_codes(it))
-        for it in find_open(resources().Session, supplier.id, **wanted)
-    )
-    pieces = (write_csv([row]) for row in chain([head], rows))
-    return send_file(pieces, f"open-{code}.csv", CONTENT_TYPES[ResultFormat.CSV])
-
-
-def _join_codes(item: OpenItem) -> str:
-    return " ".join(dict.fromkeys(str(error["code"]) for error in item.errors or []))
+    columns = "external_account_number reason batch_id line_number codes"
+    return show_list("open.html", find, columns, more, key="key", read_key=read_place)
 
 
 @blueprint.get("/<code>/id-map.csv")

@@ -1,6 +1,7 @@
 """Undo of imports before go-live, and replacement: each with its preview, and the outcome of an undo."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -24,9 +25,9 @@ from migration_service.blueprints.console.display import name_batch
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import mark, mark_plural, ngettext
+from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.blueprints.console.pages.downloads import send_file
 from migration_service.blueprints.console.polling import BUSY, CALM, page
-from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import CONTENT_TYPES
 from migration_service.errors import UndoNotFoundError
@@ -44,6 +45,8 @@ from migration_service.states import BatchKind, UndoBlocker, UndoState
 from migration_service.tasks import jobs
 
 blueprint = Blueprint("undo", __name__)
+
+_COLUMNS = "undo_id import_supplier batch_id state reason started_by created_at finished_at accounts"
 
 
 class UndoForm(ActionForm):
@@ -199,23 +202,17 @@ def show(undo_id: UUID) -> Response:
     return page("undo.html", poll=BUSY if report.state == UndoState.RUNNING else None, undo=report)
 
 
-@blueprint.get("/undos/")
+@list_at(blueprint, "/undos/")
 def show_all() -> Response:
     """List undos, newest first."""
-    code, listing = request.args.get("supplier") or None, Listing.shown(UUID)
-    with resources().Session.begin() as session:
-        found = reading.list_undos(
-            session, organisation_id=None, import_supplier=code, before=listing.after, limit=listing.wanted
-        )
-    undos = listing.cut(found, "undo_id")
-    return page(
-        "undos.html",
-        poll=CALM if any(it.state == UndoState.RUNNING for it in undos) else None,
-        undos=undos,
-        running=sum(it.state == UndoState.RUNNING for it in undos),
-        supplier=code,
-        listing=listing,
-    )
+    code = request.args.get("supplier") or None
+
+    def more(_session: Session, found: list[reading.UndoReport]) -> dict[str, Any]:
+        running = sum(it.state == UndoState.RUNNING for it in found)
+        return {"supplier": code, "running": running, "poll": CALM if running else None}
+
+    find = partial(reading.list_undos, organisation_id=None, import_supplier=code)
+    return show_list("undos.html", find, _COLUMNS, more, key="undo_id", read_key=UUID)
 
 
 @blueprint.get("/undos/<uuid:undo_id>/outcomes.csv")

@@ -2,18 +2,18 @@
 
 from decimal import Decimal
 
-from flask import Blueprint, abort, render_template, url_for
+from flask import Blueprint, abort, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 from wtforms import BooleanField, DecimalField, SelectField, StringField
 from wtforms.validators import InputRequired, Length, NumberRange
 
-from migration_service.blueprints.console.access import may_change, sees, visible_organisations
+from migration_service.blueprints.console.access import may_change, visible, visible_organisations
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import write_number
-from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.models import PaymentVendor
 from migration_service.outgoing.rules import show_url
 from migration_service.payment_vendors.protocol import VendorKind
@@ -61,12 +61,15 @@ class RateForm(ActionForm):
     )
 
 
-@blueprint.get("/")
-def show() -> str:
+@list_at(blueprint, "/")
+def show() -> Response:
     """List payment vendors."""
-    with resources().Session.begin() as session:
-        vendors = [row for row in list_payment_vendors(session) if sees(row[0].organisation_id)]
-    return render_template("vendors.html", vendors=vendors, may_change=may_change, show_url=show_url)
+    return show_list(
+        "vendors.html",
+        lambda session: visible(list_payment_vendors(session)),
+        "0.name 0.kind 0.secret_env organisation=1 0.calls_per_second",
+        lambda _session, _found: {"may_change": may_change, "show_url": show_url},
+    )
 
 
 @blueprint.route("/new/", methods=["GET", "POST"])

@@ -1,12 +1,15 @@
 """Wave plans: the progress of each wave, its reconciliation, and the decisions."""
 
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from flask import Blueprint, Response, request
+from sqlalchemy.orm import Session
 
 from migration_service.blueprints.console.access import plan_of, visible
 from migration_service.blueprints.console.charts import draw_rate, draw_timeline
+from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.standstill import explain_standstill
@@ -20,7 +23,7 @@ from migration_service.services.batches.states import WINDOW_CLOSED
 from migration_service.services.setup.suppliers import list_import_suppliers
 from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
-from migration_service.states import BatchState, WaveState, WaveWait
+from migration_service.states import BatchState, LineStatus, WaveState, WaveWait
 
 blueprint = Blueprint("waves", __name__, url_prefix="/waves")
 
@@ -28,34 +31,48 @@ _MOVING = (WaveState.RUNNING, WaveState.RECONCILING)
 #: The states in which a wave waits for a decision.
 _DECIDED = (WaveState.CLEAN, WaveState.DIFFERS)
 _OVER = (WaveState.APPROVED, WaveState.STOPPED)
+_WAVES = (
+    "number name state batch_id lines undone opens_at closes_at began_at ended_at reconciled_at differing "
+    "open decided_at decided_by decision_reason " + " ".join(f"counts.{it}" for it in LineStatus)
+)
 
 
-@blueprint.get("/")
+@list_at(blueprint, "/")
 def show_all() -> Response:
     """List the wave plans, newest first."""
     code = request.args.get("supplier") or None
-    with resources().Session.begin() as session:
-        suppliers = [supplier.code for supplier, _owner in visible(list_import_suppliers(session))]
-        found = list_plans(session, organisation_id=None, import_supplier=code)
-        plans = report_plans(session, found)
-    return page(
-        "plans.html",
-        poll=_next_poll(plans),
-        plans=plans,
-        suppliers=suppliers,
-        chosen=code,
-        openings=list_openings(plans),
-        waiting=sum(_needs_somebody(plan) for plan in plans),
-    )
+
+    def find(session: Session, **page: Any) -> list[PlanReport]:
+        return report_plans(session, list_plans(session, organisation_id=None, import_supplier=code, **page))
+
+    def more(session: Session, plans: list[PlanReport]) -> dict[str, Any]:
+        return {
+            "poll": _next_poll(plans),
+            "suppliers": [it.code for it, _owner in visible(list_import_suppliers(session))],
+            "chosen": code,
+            "openings": list_openings(plans),
+            "waiting": sum(_needs_somebody(plan) for plan in plans),
+        }
+
+    columns = "plan_id import_supplier name operations_team_name created_at finished_at unplanned"
+    return show_list("plans.html", find, columns, more, key="plan_id", read_key=UUID)
 
 
-@blueprint.get("/<uuid:plan_id>/")
+@list_at(blueprint, "/<uuid:plan_id>/")
 def show_plan(plan_id: UUID) -> Response:
     """Show the progress of the waves of a plan."""
-    plan = _report(plan_id)
-    timeline = draw_timeline(plan.waves, datetime.now(UTC))
-    return page(
-        "plan.html", poll=_next_poll([plan]), plan=plan, current=find_current(plan), timeline=timeline
+    with resources().Session.begin() as session:
+        plan = report_plan(session, plan_of(session, plan_id))
+    return show_list(
+        "plan.html",
+        lambda _session: plan.waves,
+        _WAVES,
+        lambda _session, _found: {
+            "poll": _next_poll([plan]),
+            "plan": plan,
+            "current": find_current(plan),
+            "timeline": draw_timeline(plan.waves, datetime.now(UTC)),
+        },
     )
 
 
@@ -115,11 +132,6 @@ def _needs_somebody(plan: PlanReport) -> bool:
     if wave is None:
         return False
     return wave.state in _DECIDED or wave.waits_for == WaveWait.PERSON or is_held(wave)
-
-
-def _report(plan_id: UUID) -> PlanReport:
-    with resources().Session.begin() as session:
-        return report_plan(session, plan_of(session, plan_id))
 
 
 def _next_poll(plans: list[PlanReport]) -> int | None:

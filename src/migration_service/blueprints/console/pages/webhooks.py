@@ -1,6 +1,8 @@
 """Webhooks: where events are sent, what came of each delivery, and forms for both."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -16,10 +18,10 @@ from migration_service.blueprints.console.filters import read_word
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
-from migration_service.blueprints.requests.paging import Listing
+from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import WebhookNotFoundError
-from migration_service.models import WebhookEndpoint
+from migration_service.models import WebhookDelivery, WebhookEndpoint
 from migration_service.outgoing.rules import LONGEST_URL, show_url
 from migration_service.schemas import webhooks
 from migration_service.schemas.events import EventType
@@ -116,13 +118,13 @@ class RedeliveryForm(ActionForm):
     only_failed = BooleanField(_l("Only those whose deliveries have failed"), default=True)
 
 
-@blueprint.get("/")
-def show_all() -> str:
+@list_at(blueprint, "/")
+def show_all() -> Response:
     """List webhooks."""
     ids = current_operator().organisation_ids
-    with resources().Session.begin() as session:
-        found = endpoints.list_endpoints(session, organisation_ids=None if ids is None else sorted(ids))
-    return render_template("webhooks.html", webhooks=found, show_url=show_url)
+    find = partial(endpoints.list_endpoints, organisation_ids=None if ids is None else sorted(ids))
+    columns = "id description organisation event_types import_suppliers enabled failing_since created_at"
+    return show_list("webhooks.html", find, columns, lambda _session, _found: {"show_url": show_url})
 
 
 @blueprint.route("/new/", methods=["GET", "POST"])
@@ -155,24 +157,21 @@ def create() -> Response:
     return act(form, preview, perform)
 
 
-@blueprint.get("/<uuid:webhook_id>/")
-def show(webhook_id: UUID) -> str:
+@list_at(blueprint, "/<uuid:webhook_id>/")
+def show(webhook_id: UUID) -> Response:
     """Show a webhook with its deliveries, newest first, all or those in a state."""
-    state, listing = read_word(DeliveryState, "state"), Listing.shown(row_id)
-    with resources().Session.begin() as session:
-        endpoint = _endpoint_of(session, webhook_id)
-        webhook = endpoints.report_endpoint(session, endpoint)
-        found = list_deliveries(session, endpoint, state=state, before=listing.after, limit=listing.wanted)
-    form = WebhookForm()
-    return render_template(
-        "webhook.html",
-        webhook=webhook,
-        address=show_url(webhook.url),
-        values=[(form[name].label.text, getattr(webhook, name)) for name in _SHOWN_AS_THEY_ARE],
-        state=state,
-        deliveries=listing.cut(found, "id"),
-        listing=listing,
-    )
+    state = read_word(DeliveryState, "state")
+
+    def find(session: Session, **page: Any) -> Sequence[WebhookDelivery]:
+        return list_deliveries(session, _endpoint_of(session, webhook_id), state=state, **page)
+
+    def more(session: Session, _found: object) -> dict[str, Any]:
+        webhook, form = endpoints.report_endpoint(session, _endpoint_of(session, webhook_id)), WebhookForm()
+        values = [(form[name].label.text, getattr(webhook, name)) for name in _SHOWN_AS_THEY_ARE]
+        return {"webhook": webhook, "address": show_url(webhook.url), "values": values, "state": state}
+
+    columns = "id event_id event_type state created_at attempts next_attempt settled_at"
+    return show_list("webhook.html", find, columns, more, key="id", read_key=row_id)
 
 
 @blueprint.get("/<uuid:webhook_id>/deliveries/<int:delivery_number>/")
