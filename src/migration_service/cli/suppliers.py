@@ -203,7 +203,10 @@ def rename(code: str, new_code: str, as_json: bool) -> None:
 @click.argument("code")
 @json_option
 def remove(code: str, as_json: bool) -> None:
-    """Remove the import supplier CODE, which is Complete, and for which nothing was sent."""
+    """Remove the import supplier CODE, which is Complete, and for which nothing was sent.
+
+    No API key or webhook may be limited to it.
+    """
     with open_session_of_reference(read_settings()) as session:
         remove_import_supplier(session, code)
     show_done({"code": code}, as_json, f"Import supplier {code!r} was removed.")

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import Batch, ImportSupplier
-from migration_service.services.access.api_keys import find_prefix
+from migration_service.services.access.api_keys import KeyLimits, find_prefix, issue_api_key, revoke_api_key
 from migration_service.services.setup.teams import create_operations_team
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, facts_of, text_of
@@ -96,6 +96,12 @@ def test_suppliers_and_teams_are_renamed_and_removed_while_nothing_refers_to_the
     done = administrator.act(path, {"code": empty})
     assert done == (f"/suppliers/{empty}/", f"{empty}? is {empty} from now on.")
     administrator.act(f"/suppliers/{empty}/status/", {"status": "Complete"})
+    with sessions.begin() as session:
+        limited = KeyLimits(import_suppliers=[empty])
+        key = issue_api_key(session, organisation_name=batches.supplier.organisation, limits=limited)
+    refuse(f"/suppliers/{empty}/remove/", f"limited to it: the API key {key.rpartition('_')[0]}.")
+    with sessions.begin() as session:
+        revoke_api_key(session, key)
     assert administrator.act(f"/suppliers/{empty}/remove/") == ("/", f"{empty} is removed.")
     assert administrator.get(f"/suppliers/{empty}/").status_code == 404
     assert f"/setup/teams/{new}/remove/" in administrator.see("/setup/teams/")

@@ -10,7 +10,7 @@ from datetime import date, datetime
 from typing import TypeVar
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, select, update
+from sqlalchemy import ColumnElement, any_, func, select, update
 from sqlalchemy.orm import Session
 
 from migration_payloads.moments import DEFAULT_TIME_ZONE, is_time_zone, today_in, write_moment
@@ -29,7 +29,17 @@ from migration_service.errors import (
     PermissionDeniedError,
     quoted,
 )
-from migration_service.models import Batch, Certificate, GoLive, ImportSupplier, Organisation, Undo, WavePlan
+from migration_service.models import (
+    ApiKey,
+    Batch,
+    Certificate,
+    GoLive,
+    ImportSupplier,
+    Organisation,
+    Undo,
+    WavePlan,
+    WebhookEndpoint,
+)
 from migration_service.origin import ActorKind, current_origin
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.setup.names import check_name, is_name, require_unused, unique_name
@@ -130,7 +140,7 @@ def rename_import_supplier(session: Session, code: str, new_code: str) -> None:
 
 
 def remove_import_supplier(session: Session, code: str) -> None:
-    """Remove an import supplier for which nobody has sent anything.
+    """Remove an import supplier for which nobody has sent anything, and to which nothing is limited.
 
     It has to be Complete, so that no request uses it while it is removed. Raise ImportSupplierNotFoundError
     or InUseError.
@@ -141,7 +151,24 @@ def remove_import_supplier(session: Session, code: str) -> None:
     if supplier.live_at is not None:
         raise InUseError(f"Import supplier {code!r} is in use: it has a moment of go-live.")
     require_unused(session, supplier, f"Import supplier {code!r}", remove=True)
+    _require_no_limit_to(session, supplier)
     _record(session, AuditAction.SUPPLIER_REMOVED, supplier)
+
+
+def _require_no_limit_to(session: Session, supplier: ImportSupplier) -> None:
+    """Raise InUseError with the API keys and webhooks that could reach nothing, or less, without it."""
+    is_valid = ApiKey.revoked_at.is_(None), (ApiKey.expires_at > func.now()) | ApiKey.expires_at.is_(None)
+    keys = select(ApiKey.prefix).where(any_(ApiKey.import_supplier_ids) == supplier.id, *is_valid)
+    webhooks = select(WebhookEndpoint.id).where(
+        any_(WebhookEndpoint.import_supplier_ids) == supplier.id, WebhookEndpoint.removed_at.is_(None)
+    )
+    limited = [f"the API key {it}" for it in session.scalars(keys.order_by(ApiKey.id))]
+    limited += [f"the webhook {it}" for it in session.scalars(webhooks.order_by(WebhookEndpoint.id))]
+    if limited:
+        raise InUseError(
+            f"Import supplier {supplier.code!r} is in use: limited to it: {', '.join(limited)}. Revoke these "
+            "keys, and remove or change these webhooks, first."
+        )
 
 
 def _get_row(session: Session, code: str) -> ImportSupplier:

@@ -193,7 +193,7 @@ def list_endpoints(
     for endpoint, owner in rows:
         ids = endpoint.import_supplier_ids
         endpoint.organisation = owner
-        endpoint.import_suppliers = None if ids is None else sorted(codes[it] for it in ids)
+        endpoint.import_suppliers = None if ids is None else sorted(codes[it] for it in ids if it in codes)
     return [endpoint for endpoint, _ in rows]
 
 

@@ -9,8 +9,10 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service import errors
-from migration_service.models import OperationsTeam, Organisation
+from migration_service.db.base import new_id
+from migration_service.models import ApiKey, ImportSupplier, OperationsTeam, Organisation, WebhookEndpoint
 from migration_service.origin import ActorKind, Origin, acting_as
+from migration_service.services.access.api_keys import KeyLimits, find_prefix, issue_api_key, revoke_api_key
 from migration_service.services.setup import organisations, suppliers, teams
 from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.services.setup.names import check_name, is_name, unique_name
@@ -145,6 +147,30 @@ def test_a_supplier_with_a_moment_of_go_live_is_not_removed(
         made.live_at = None
         suppliers.remove_import_supplier(session, "T0")
         assert suppliers.find_import_supplier(session, "T0", organisation_id=None) is None
+
+
+def test_keys_and_webhooks_that_are_limited_to_a_supplier_keep_it(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    code = customer.import_supplier
+    with sessions() as session:
+        made = session.query(ImportSupplier).filter_by(code=code).one()
+        made.status = SupplierStatus.COMPLETE
+        limits, owner = KeyLimits(import_suppliers=[code]), customer.organisation
+        key, old = (issue_api_key(session, organisation_name=owner, limits=limits) for _ in range(2))
+        session.query(ApiKey).filter_by(prefix=find_prefix(old)).update({"expires_at": datetime.now(UTC)})
+        webhook = WebhookEndpoint(
+            id=new_id(), organisation_id=made.organisation_id, url="", import_supplier_ids=[0, made.id]
+        )
+        session.add(webhook)
+        session.commit()
+        limited = f"limited to it: the API key {find_prefix(key)}, the webhook {webhook.id}. Revoke"
+        with pytest.raises(errors.InUseError, match=limited):
+            suppliers.remove_import_supplier(session, code)
+        session.rollback()
+        revoke_api_key(session, key)
+        webhook.removed_at = datetime.now(UTC)
+        suppliers.remove_import_supplier(session, code)
 
 
 def test_suppliers_are_listed_by_code_and_their_changes_are_in_the_audit(

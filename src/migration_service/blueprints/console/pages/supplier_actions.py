@@ -230,7 +230,10 @@ add_acts(
         Act[KnownSupplier](
             name="remove",
             title=mark("Remove %(code)s"),
-            sentence=mark("It is removed. This is possible if it is Complete, and nothing was sent for it."),
+            sentence=mark(
+                "It is removed. This is possible if it is Complete, nothing was sent for it, and no API key "
+                "or webhook is limited to it."
+            ),
             button=mark("Remove"),
             done=mark("%(code)s is removed."),
             do=suppliers.remove_import_supplier,
