@@ -36,7 +36,7 @@ All other fields than the required ones, which have a `*`, may be left out. An e
 An empty date or number is an error, and so is `null` where a field does not say otherwise. Dates are written
 `YYYY-MM-DD`, moments `YYYY-MM-DDTHH:MM:SSZ`. A number may also be a text. `text ≤255` has at most 255
 characters. An identifier is refused if it has what looks like something else: outer spaces, invisible
-characters, a full-width digit, a dash that is no hyphen, decomposed letters, or a letter that is lost
+characters, a digit of another script, a dash that is no hyphen, decomposed letters, or a letter that is lost
 (U+FFFD) or was read as several (`Ã¼`). The interface description has an example of each field, and
 [errors](errors.md#rules-across-fields) the rules across fields.
 

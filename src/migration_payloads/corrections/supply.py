@@ -9,7 +9,7 @@ from migration_payloads.corrections.place import Place, Steps, day, get, objects
 from migration_payloads.errors import Confidence
 from migration_payloads.rules.account import Path
 from migration_payloads.rules.agreements import UNITS_BY_SUPPLY_TYPE
-from migration_payloads.rules.gs1 import check_digit, is_gs1_number, is_probably_rounded
+from migration_payloads.rules.gs1 import check_digit, is_gs1_number, is_nothing, is_probably_rounded
 from migration_payloads.schemas.fields import Ean
 from migration_payloads.schemas.identifiers import without_hidden
 
@@ -17,14 +17,14 @@ from migration_payloads.schemas.identifiers import without_hidden
 def _with_check_digit(text: Any, length: int) -> tuple[str, Confidence] | None:
     """Return a number with its check digit, which is a guess if it was missing or wrong.
 
-    It is none of a number that was rounded: its last digits are lost.
+    It is none of a number that was rounded, whose last digits are lost, and of one that has only zeros.
     """
     digits = re.sub(r"[\s.\-]", "", text) if isinstance(text, str) else ""
     if not re.fullmatch(r"[0-9]+", digits):
         return None
     if is_gs1_number(digits, length):
         return digits, Confidence.CERTAIN
-    if is_probably_rounded(digits):
+    if is_probably_rounded(digits) or is_nothing(digits):
         return None
     if len(digits) == length - 1:
         return digits + check_digit(digits), Confidence.GUESS

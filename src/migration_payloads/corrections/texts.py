@@ -7,7 +7,13 @@ from migration_payloads.corrections.correction import corrects
 from migration_payloads.corrections.place import ORDER, Place, Steps
 from migration_payloads.errors import Confidence
 from migration_payloads.schemas.fields import DocumentPath, EmailAddress, PhoneNumber
-from migration_payloads.schemas.identifiers import DASHES, find_invisible, mend_encoding, without_hidden
+from migration_payloads.schemas.identifiers import (
+    DASHES,
+    find_invisible,
+    mend_encoding,
+    plain_form,
+    without_hidden,
+)
 
 #: What is written in place of nothing.
 _NOTHING = frozenset({"-", "--", "?", "x", "n/a", "na", "nvt", "n.v.t.", "geen", "onbekend", "unknown"})
@@ -52,7 +58,7 @@ def visible_characters(place: Place) -> Steps:
             sure = Confidence.GUESS
         elif any(ord(it) in DASHES and it != _NO_BREAK_HYPHEN for it in text):
             sure = min(sure, Confidence.LIKELY, key=ORDER.index)
-        text = unicodedata.normalize("NFKC", text).translate(DASHES)
+        text = plain_form(text)
     new = text.strip()
     if not new or new == place.value or not place.accepts(new):
         return []

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from migration_payloads.rules.account import CheckedAccount, Path
 from migration_payloads.rules.customers import comparable_text
-from migration_payloads.rules.gs1 import check_digit, is_gs1_number, is_probably_rounded
+from migration_payloads.rules.gs1 import check_digit, is_gs1_number, is_nothing, is_probably_rounded
 from migration_payloads.rules.postcodes import comparable_postcode
 from migration_payloads.rules.rule import Fault, Severity, find_future, rule
 from migration_payloads.schemas.messages import shown
@@ -69,15 +69,17 @@ def duplicate_meter_points_provided(account: CheckedAccount) -> Iterator[Fault]:
 
 @rule(Severity.WARNING, remedy="Correct the EAN: 18 digits, of which the last is the GS1 check digit.")
 def invalid_ean(account: CheckedAccount) -> Iterator[Fault]:
-    """An EAN does not have 18 digits, or its last one is not the check digit of the others."""
+    """An EAN does not have 18 digits, has only zeros, or its last is not the check digit of the others."""
     for path, meter_point in account.meter_points:
         ean = meter_point.get("ean")
         if ean and not is_gs1_number(ean, 18):
-            if len(ean) == 18:
+            if is_nothing(ean):
+                fault = "it has only zeros"
+            elif len(ean) == 18:
                 fault = f"the check digit of the others is {check_digit(ean[:-1])}, not {ean[-1]}"
             else:
                 fault = f"it has {len(ean)} digits instead of 18"
-            if is_probably_rounded(ean):
+            if is_probably_rounded(ean) and not is_nothing(ean):
                 fault += f". {_ROUNDED}"
             yield (*path, "ean"), f"{shown(ean)} is no EAN of a meter point: {fault}."
 

@@ -16,10 +16,16 @@ def is_probably_rounded(number: str) -> bool:
 
 
 def is_gs1_number(number: str, length: int) -> bool:
-    """Return whether `number` has exactly `length` digits, ending with the right check digit."""
+    """Return whether `number` has exactly `length` digits, not only zeros, ending with the check digit."""
     return (
         len(number) == length
         and number.isascii()
         and number.isdigit()
         and number[-1] == check_digit(number[:-1])
+        and not is_nothing(number)
     )
+
+
+def is_nothing(number: str) -> bool:
+    """Return whether `number` has only zeros: it stands for none, although its check digit is right."""
+    return not number.strip("0")

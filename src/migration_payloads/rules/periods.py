@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from migration_payloads.rules.account import CheckedAccount, Item
-from migration_payloads.rules.gs1 import is_gs1_number
+from migration_payloads.rules.gs1 import is_gs1_number, is_nothing
 from migration_payloads.rules.rule import Fault, Severity, rule
 from migration_payloads.schemas.messages import shown
 
@@ -110,14 +110,14 @@ def latest_period_not_open_ended(account: CheckedAccount) -> Iterator[Fault]:
 
 @rule(Severity.WARNING, remedy="Correct the code: the 13-digit GLN of the grid operator.")
 def invalid_grid_operator_code(account: CheckedAccount) -> Iterator[Fault]:
-    """A grid operator code is not a 13-digit number with the right GS1 check digit."""
+    """A grid operator code is not a 13-digit number with the right GS1 check digit, or has only zeros."""
     kind = "energy_meter_point_grid_operator_effective_periods"
     return _find_wrong_numbers(account, kind, "grid_operator_code")
 
 
 @rule(Severity.WARNING, remedy="Correct the code: 13 digits, of which the last is the GS1 check digit.")
 def invalid_cap_tar_code(account: CheckedAccount) -> Iterator[Fault]:
-    """A capacity tariff code is not a 13-digit number with the right GS1 check digit."""
+    """A capacity tariff code is not a 13-digit number with the right GS1 check digit, or has only zeros."""
     return _find_wrong_numbers(account, "energy_meter_point_configuration_periods", "cap_tar_code")
 
 
@@ -132,7 +132,6 @@ def _find_wrong_numbers(account: CheckedAccount, kind: str, field: str) -> Itera
         for i, period in enumerate(meter_point.get(kind, ())):
             code = period.get(field)
             if code and not _is_known_number(code):
-                yield (
-                    (*path, kind, i, field),
-                    f"{shown(code)} is not a number of 13 digits with the right GS1 check digit.",
-                )
+                is_not = "is not a number of 13 digits with the right GS1 check digit"
+                why = "has only zeros" if is_nothing(code) else is_not
+                yield (*path, kind, i, field), f"{shown(code)} {why}."

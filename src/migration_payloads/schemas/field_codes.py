@@ -56,7 +56,7 @@ FIELD_CODES = {
     "outer_spaces": ("An identifier starts or ends with a space.", "Remove it."),
     "not_normalised": ("An identifier is not in Unicode's normal form C.", "Send composed characters."),
     "compatibility_characters": (
-        "An identifier has a compatibility form, for example a full-width digit, or a dash that looks like a "
+        "An identifier has a compatibility form, a digit of another script, or a dash that looks like a "
         "hyphen.",
         "Send the plain character that the detail names.",
     ),

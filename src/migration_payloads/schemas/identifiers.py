@@ -37,7 +37,8 @@ DASHES = str.maketrans(dict.fromkeys("\u02d7\u2010\u2011\u2012\u2013\u2014\u2015
 def identifier_fault(text: str) -> Message | None:
     """Return why `text` is not an identifier in normal form, or None if it is.
 
-    Inner spaces, slashes and letters of any script are allowed, but no dash besides the hyphen.
+    Inner spaces, slashes and letters of any script are allowed, but no dash besides the hyphen, and no digit
+    besides 0 to 9, which mean the same number.
     """
     if text.isascii():
         return name_fault(text)
@@ -50,6 +51,9 @@ def identifier_fault(text: str) -> Message | None:
         if character == "\ufffd":
             detail = "This has U+FFFD in place of a letter that is lost: read the file in its own encoding."
             return Message(detail, "invalid_characters")
+        if character.isdecimal() and not character.isascii():
+            detail = f"This has {_name(character)}: send '{unicodedata.decimal(character)}' instead."
+            return Message(detail, "compatibility_characters")
     return name_fault(text)
 
 
@@ -81,8 +85,13 @@ def plain_identifier(text: str) -> str:
     """Return the identifier that is meant: in normal form, without outer spaces and invisible characters."""
     if text.isascii() and text.isprintable():
         return text.strip()
-    visible = "".join(it for it in text if not _character_fault(it))
-    return unicodedata.normalize("NFKC", visible).translate(DASHES).strip()
+    return plain_form("".join(it for it in text if not _character_fault(it))).strip()
+
+
+def plain_form(text: str) -> str:
+    """Return `text` without compatibility forms, with the digits 0 to 9, and with hyphens for dashes."""
+    digits = "".join(str(unicodedata.decimal(it)) if it.isdecimal() else it for it in text)
+    return unicodedata.normalize("NFKC", digits).translate(DASHES)
 
 
 def require_identifier(text: str, attr: str) -> None:

@@ -59,7 +59,7 @@ class Answer:
     def retry_after(self) -> float | None:
         """Return the seconds that the service wants to pass before the next request, or None."""
         text = self.headers.get("retry-after", "")
-        if text.isdigit():
+        if text.isascii() and text.isdigit():
             return float(text)
         try:
             moment = parsedate_to_datetime(text)

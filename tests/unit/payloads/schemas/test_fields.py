@@ -138,6 +138,7 @@ def test_a_valid_value_is_loaded(field: Any, value: Any, loaded: Any) -> None:
         (fields.NormalIdentifier(), "A1\u2003", "outer_spaces"),
         (fields.NormalIdentifier(), "A\u0301", "not_normalised"),
         (fields.NormalIdentifier(), "A\uff11", "compatibility_characters"),
+        (fields.NormalIdentifier(), "A\u0661", "compatibility_characters"),
         (fields.NormalIdentifier(), "A\u00a01", "compatibility_characters"),
         (fields.NormalIdentifier(), "A\u22121", "compatibility_characters"),
         (fields.NormalIdentifier(), "A\ufffd1", "invalid_characters"),

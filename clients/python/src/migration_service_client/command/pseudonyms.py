@@ -14,7 +14,7 @@ from itertools import islice
 
 import phonenumbers
 
-from migration_payloads.rules.gs1 import check_digit, is_probably_rounded
+from migration_payloads.rules.gs1 import check_digit, is_nothing, is_probably_rounded
 
 _DIGITS = "0123456789"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -85,6 +85,8 @@ class Pseudonyms:
         """Return another EAN, whose check digit is as right or as wrong, and whose end is as round."""
         if len(text) != 18 or not (text.isascii() and text.isdigit()):
             return self.text(text, is_like)
+        if is_nothing(text):
+            return text  # it is nobody's
         error = int(text[-1]) - int(check_digit(text[:-1]))
         numbers = (it + str((int(check_digit(it)) + error) % 10) for it in self._walk(text[:-1]))
         rounded = is_probably_rounded(text)
