@@ -163,9 +163,9 @@ def test_nothing_of_a_person_is_shown_or_saved(tmp_path: Path) -> None:
     accounts[2]["statements"][0]["statement_pdf_context"] = {"name": "Jansen"}
     (tmp_path / "book").write_bytes(ndjson(accounts, compress=True))
     saved = tmp_path / "saved"
-    outputs = [run(str(tmp_path / "book"), "--save", str(saved)), run(str(tmp_path / "book"), "--json")]
-    assert [it.exit_code for it in outputs] == [0, 0]
-    for text in (*(it.output for it in outputs), saved.read_text()):
+    result = run(str(tmp_path / "book"), "--save", str(saved))
+    assert result.exit_code == 0
+    for text in (result.output, saved.read_text()):
         assert "Jansen" not in text
         for account in accounts:
             for customer in account.get("customers", ()):
@@ -173,15 +173,16 @@ def test_nothing_of_a_person_is_shown_or_saved(tmp_path: Path) -> None:
                 assert customer["date_of_birth"] not in text
             assert account["external_account_number"] not in text
             assert f'"{account["billing_address1"]}"' not in text
-    assert json.loads(outputs[1].output) == json.loads(saved.read_text())
-    assert "customers.*.email\t" in outputs[0].output
+    assert "customers.*.email\t" in result.output
 
 
 def test_a_book_is_compared_with_an_earlier_one_or_with_its_saved_profile(tmp_path: Path) -> None:
     files = {name: tmp_path / name for name in ("monday", "tuesday", "saved")}
-    files["monday"].write_bytes(ndjson(book(1, 60)))
-    files["tuesday"].write_bytes(ndjson(it | {"billing_postcode": "1011 AB"} for it in book(1, 60)))
-    assert run(str(files["monday"]), "--save", str(files["saved"])).exit_code == 0
+    accounts = [{name: it[name] for name in ("import_supplier", "billing_postcode")} for it in book(1, 60)]
+    files["monday"].write_bytes(ndjson(accounts))
+    files["tuesday"].write_bytes(ndjson(it | {"billing_postcode": "1011 AB"} for it in accounts))
+    result = run(str(files["monday"]), "--save", str(files["saved"]), "--json")
+    assert (result.exit_code, json.loads(result.output)) == (0, json.loads(files["saved"].read_text()))
     for earlier in ("monday", "saved"):
         result = run(str(files["tuesday"]), "--against", str(files[earlier]), "--json")
         assert result.exit_code == 1
@@ -192,7 +193,7 @@ def test_a_book_is_compared_with_an_earlier_one_or_with_its_saved_profile(tmp_pa
 
 
 def test_what_is_far_from_the_others_is_shown_with_its_line(tmp_path: Path) -> None:
-    accounts = list(book(1, 40))
+    accounts = [{"ledgers": it["ledgers"]} for it in book(1, 40)]
     accounts[7]["ledgers"][0]["ledger_balance"] = "1000000.50"
     accounts[9]["ledgers"][0]["ledger_balance"] = "-2000000"
     (tmp_path / "book").write_bytes(ndjson([*accounts, b"{"]))
@@ -201,6 +202,19 @@ def test_what_is_far_from_the_others_is_shown_with_its_line(tmp_path: Path) -> N
     assert found.startswith("-2e+06 on line 10, ")
     assert found.endswith("1e+06 on line 8.")
     assert output.endswith("41 lines, 1 of them unreadable.\n")
+
+
+def test_names_that_differ_in_case_only_are_told_apart(tmp_path: Path) -> None:
+    lines = [
+        b'{"External_account_number": "1", "customers": [{"Email": "x", "gender": "F"}]}',
+        b'{"external_account_number": "2", "customers": [{"email": "y", "EMAIL": 1}], "ledgers": 5}',
+    ]
+    (tmp_path / "book").write_bytes(b"\n".join(lines))
+    found = json.loads(run(str(tmp_path / "book"), "--json").output)["paths"]
+    names = ["External_account_number", "external_account_number"]
+    names += [f"customers.*.{it}" for it in ("EMAIL", "Email", "email", "gender")]
+    assert {it: found[it]["values"] for it in names} == dict.fromkeys(names, 1)
+    assert "shapes" in found["external_account_number"]
 
 
 def test_what_the_service_cannot_read_is_counted_and_what_is_out_of_place_profiled(tmp_path: Path) -> None:

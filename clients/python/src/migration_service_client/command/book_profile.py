@@ -27,7 +27,7 @@ from migration_payloads.schemas.fields import (
     Values,
     WholeNumber,
 )
-from migration_payloads.schemas.json import parse_json, without_marks
+from migration_payloads.schemas.json import encode_json, parse_json, without_marks
 from migration_payloads.schemas.privacy import is_nobodys
 from migration_service_client.command.conversion import literal, open_database, packaged, quoted
 from migration_service_client.command.values import field_below, is_code
@@ -43,6 +43,8 @@ _MOST_PATHS = 300
 _CODES, _LONGEST = 500, 60
 #: Different values of which all is tallied. Of more, it is a sample.
 _TALLIED = 20_000
+#: The files, and the mark of names that have another one of other case beside them: DuckDB ignores case.
+_BOOK, _BOOK_APART, _TWIN = "book.ndjson", "apart.ndjson", "\x1f"
 _QUANTILES = f"quantile_disc(x, {[it / (POINTS - 1) for it in range(POINTS)]})"
 _TALLIES = ("kinds", "lengths", "shapes", "decimals", "last_digits_of_cents", "days", "months", "hours")
 _COUNTS = ("empty", "damaged", "lettered", "upper_case", "rounded", "invalid", "swapped", "negative")
@@ -54,7 +56,7 @@ def profile_book(lines: Iterable[Line]) -> dict[str, Any]:
     """Return the profile of a book: the numbers of its lines, and each path with what is known of it."""
     with open_database() as database:
         ((folder,),) = database.execute("select current_setting('temp_directory')").fetchall()
-        path, numbers, count, longest = Path(folder) / "book.ndjson", list[int](), 0, 0
+        path, numbers, count, longest = Path(folder) / _BOOK, list[int](), 0, 0
         with path.open("wb") as file:
             for line in lines:
                 count += 1
@@ -93,8 +95,11 @@ class _Profile:
         structure: Any = "NULL"
         for (text,) in self.db.execute(structures).fetchall():
             structure = _merge(structure, msgspec.json.decode(text))
+        if (apart := _apart(structure, structure)) != structure:
+            self._rewrite(structure)
+            structure, read = apart, read.replace(_BOOK, _BOOK_APART)
         columns = ", ".join(
-            f"{literal(name)}: {literal(_type(it, field_below(ACCOUNT_IMPORT, name)))}"
+            f"{literal(name)}: {literal(_type(it, field_below(ACCOUNT_IMPORT, name.rstrip(_TWIN))))}"
             for name, it in structure.items()
         )
         self.db.execute(packaged("profile.sql"))
@@ -105,6 +110,12 @@ class _Profile:
         )
         yield from self._members("level0", structure, "", ACCOUNT_IMPORT)
 
+    def _rewrite(self, structure: Any) -> None:
+        """Write the book once more, with names that DuckDB tells apart."""
+        with self.path.open("rb") as book, self.path.with_name(_BOOK_APART).open("wb") as file:
+            for line in book:
+                file.write(encode_json(_apart(parse_json(line), structure)) + b"\n")
+
     def _members(
         self, table: str, structure: Any, prefix: str, field: _Field
     ) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -113,14 +124,14 @@ class _Profile:
         weights = self._weights(table, [quoted(it) for it in names])
         for name, (number, weight_of_values) in zip(names, weights, strict=True):
             below, column = structure[name], quoted(name)
-            inner = field_below(field, name)
+            inner = field_below(field, name.rstrip(_TWIN))
             known = {
                 "parents": parents,
                 "weight_of_parents": weight,
                 "weight": weight_of_values,
                 "values": number,
             }
-            path = f"{prefix}{name}"
+            path = f"{prefix}{name.rstrip(_TWIN)}"
             if isinstance(below, list):
                 sizes = (
                     f"select least(len({column}), {_LONGEST}), count(*) from {table} "
@@ -222,6 +233,19 @@ class _Profile:
         return sorted(found)
 
 
+def _apart(value: Any, structure: Any) -> Any:
+    """Return a value whose members have a mark if their names in the structure differ in case only."""
+    if isinstance(value, list) and isinstance(structure, list):
+        return [_apart(it, structure[0]) for it in value]
+    if not (isinstance(value, dict) and isinstance(structure, dict)):
+        return value
+    times, marked = Counter[str](), dict[str, str]()
+    for name in structure:
+        marked[name] = name + _TWIN * times[name.lower()]
+        times[name.lower()] += 1
+    return {marked[name]: _apart(it, structure[name]) for name, it in value.items()}
+
+
 def _merge(one: Any, other: Any) -> Any:
     """Return a structure that has what two have: members of objects, items of lists, or any value."""
     if one == "NULL" or other == "NULL":
@@ -236,6 +260,9 @@ def _merge(one: Any, other: Any) -> Any:
 def _type(structure: Any, field: _Field) -> str:
     """Return the type of DuckDB for what `json_group_structure` has found, in which each value is JSON."""
     if isinstance(structure, dict) and structure and not isinstance(field, FreeObject):
-        members = (f"{quoted(name)} {_type(it, field_below(field, name))}" for name, it in structure.items())
+        members = (
+            f"{quoted(name)} {_type(it, field_below(field, name.rstrip(_TWIN)))}"
+            for name, it in structure.items()
+        )
         return f"STRUCT({', '.join(members)})"
     return f"{_type(structure[0], field)}[]" if isinstance(structure, list) else "JSON"
