@@ -128,7 +128,6 @@ def pages(scene: Scene) -> list[str]:
             "/undos/",
         ),
         *(
-            "/accounts/?q=ean",
             "/audit/",
             "/audit/?kind=everything",
             "/setup/keys/",

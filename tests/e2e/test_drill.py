@@ -38,5 +38,5 @@ def test_nothing_is_lost_or_doubled_while_parts_are_killed_and_wiped(folder: Pat
 @pytest.mark.skipif(HAPROXY is None, reason="haproxy is not installed: apt-get install haproxy")
 def test_a_book_is_reconciled_in_three_ways_while_everything_is_killed(folder: Path) -> None:
     with Scene(folder) as scene:
-        proofs = prove(scene, folder, accounts=8_000, silence=60, say=print)
-    assert find_faults(proofs, accounts=8_000, silence=60) == []
+        proofs = prove(scene, folder, accounts=6_000, silence=60, say=print)
+    assert find_faults(proofs, accounts=6_000, silence=60) == []
