@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 import yaml
-from kubernetes_check import FOLDER, OVERLAY, ManifestError, build, check, describe, pods
+from kubernetes_check import OVERLAY, ManifestError, build, check, describe, pods
 from sqlalchemy import create_engine, text
 from sqlalchemy.orm import Session
 
@@ -20,7 +20,7 @@ from migration_service.config import Settings
 from migration_service.states import BatchKind, BatchState, ChunkState, ImportState
 from migration_service.tasks.names import QUEUES
 from migration_service_local.servers.postgres import DATABASE
-from support.deployment_files import ROOT, options, seconds_of_web, seconds_of_workers, unknown_settings
+from support.deployment_files import ROOT, options
 from support.factories import Customer
 from support.rows import add_chunk, make_batch
 from support.servers import EmbeddedServers
@@ -180,13 +180,11 @@ def test_a_probe_asks_what_the_health_check_of_the_compose_file_asks(name: str) 
         assert commands == {"startupProbe": same, "livenessProbe": same}
 
 
-def test_a_pod_has_longer_to_end_than_its_process_takes() -> None:
-    for name, compose in SAME.items():
-        grace = PODS[name].get("terminationGracePeriodSeconds")
-        if said := COMPOSE[compose].get("stop_grace_period"):
-            assert f"{grace}s" == said
-    assert PODS["web"]["terminationGracePeriodSeconds"] > seconds_of_web() + 5
-    assert PODS["worker-batch"]["terminationGracePeriodSeconds"] > seconds_of_workers() + 5
+@pod
+def test_a_pod_has_as_long_to_end_as_its_container_in_the_compose_file(name: str) -> None:
+    grace = PODS[name].get("terminationGracePeriodSeconds")
+    if said := COMPOSE[SAME[name]].get("stop_grace_period"):
+        assert f"{grace}s" == said
 
 
 def test_each_queue_has_a_worker() -> None:
@@ -194,9 +192,7 @@ def test_each_queue_has_a_worker() -> None:
     assert sorted(queue for command in commands for queue in options(command, "queues")) == sorted(QUEUES)
 
 
-def test_every_setting_that_a_manifest_names_exists() -> None:
-    files = [file for file in FOLDER.rglob("*") if file.is_file()]
-    assert not {name for file in files for name in unknown_settings(file.read_text())}
+def test_the_settings_of_the_manifests_are_valid() -> None:
     (settings,) = (it["data"] for it in of_kind("ConfigMap") if it["metadata"]["name"] == "settings")
     needed = {
         "DATABASE_URL": "postgresql://u:p@127.0.0.1/db",

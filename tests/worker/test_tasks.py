@@ -17,7 +17,7 @@ import pytest
 from celery.signals import task_postrun, task_prerun
 from flask import Flask
 from kombu.utils import symbol_by_name
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.exc import OperationalError
 
 from migration_service.blueprints.requests.resources import resources
@@ -27,9 +27,11 @@ from migration_service.connections import make_redis
 from migration_service.log import request_id
 from migration_service.metrics import shared
 from migration_service.metrics.shared import is_resting, read_queue_waits, read_task_times
-from migration_service.models import BatchChunk, Organisation
+from migration_service.models import ApiKey, BatchChunk, Organisation, TokenSession
+from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.batches.intake import upload
 from migration_service.services.imports.quota import StagedQuota
+from migration_service.services.reporting import retention
 from migration_service.states import ChunkState
 from migration_service.tasks import maintenance, names, run_log, steady_beat
 from migration_service.tasks.accounts import publish_set
@@ -168,6 +170,19 @@ def test_the_audit_is_removed_after_the_time_of_the_settings(worker_resources: W
     ):
         maintenance.remove_old_data()
     assert remove.call_args.kwargs == {"after_days": 123}
+
+
+def test_old_data_is_removed_piece_by_piece_until_nothing_is_left(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    with worker_resources.Session.begin() as session:
+        own = select(ApiKey.id).where(ApiKey.prefix == find_prefix(supplier.api_key))
+        key_id, ended = session.scalars(own).one(), datetime.now(UTC) - timedelta(days=35)
+        session.add_all(TokenSession(id=uuid4(), api_key_id=key_id, expires_at=ended) for _ in range(3))
+    with patch.object(retention, "PIECE", 1), patch.object(maintenance, "PIECE", 1):
+        maintenance.remove_old_data()
+    with worker_resources.Session() as session:
+        assert session.scalars(select(func.min(TokenSession.expires_at))).one() > datetime.now(UTC)
 
 
 def test_counting_notes_who_is_at_the_quota_and_rests_only_after_a_long_count(

@@ -127,21 +127,15 @@ def test_permanent_refusals_are_distinguished_from_temporary_ones(
     assert "jan@post.example" not in str(caught.value)
 
 
-def test_starttls_and_login(
-    start_smtp: Callable[..., str], mailbox: Mailbox, server_tls: ssl.SSLContext, trusted: None
+@pytest.mark.parametrize("url", ["smtp://{}@{}?starttls=1", "smtps://{}@{}"])
+def test_a_login_follows_starttls_or_implicit_tls(
+    start_smtp: Callable[..., str], mailbox: Mailbox, server_tls: ssl.SSLContext, trusted: None, url: str
 ) -> None:
-    address = start_smtp(
-        tls_context=server_tls, require_starttls=True, authenticator=mailbox.log_in, auth_required=True
-    )
-    smtp.send(welcome(), smtp.SmtpSettings.from_url(f"smtp://{LOGIN}@{address}?starttls=1"))
-    assert mailbox.logins == ["service@energy"]
-
-
-def test_implicit_tls_and_login(
-    start_smtp: Callable[..., str], mailbox: Mailbox, server_tls: ssl.SSLContext, trusted: None
-) -> None:
-    address = start_smtp(ssl_context=server_tls, authenticator=mailbox.log_in, auth_require_tls=False)
-    smtp.send(welcome(), smtp.SmtpSettings.from_url(f"smtps://{LOGIN}@{address}"))
+    tls: dict[str, Any] = {"ssl_context": server_tls, "auth_require_tls": False}
+    if "starttls" in url:
+        tls = {"tls_context": server_tls, "require_starttls": True, "auth_required": True}
+    address = start_smtp(authenticator=mailbox.log_in, **tls)
+    smtp.send(welcome(), smtp.SmtpSettings.from_url(url.format(LOGIN, address)))
     assert mailbox.logins == ["service@energy"]
 
 
@@ -188,21 +182,20 @@ def test_a_server_that_does_not_answer_delays_the_message() -> None:
         )
 
 
-@pytest.mark.parametrize("greeting", [b"554 no service here\r\n", b"421 busy\r\n", b"nonsense\r\n", b""])
-def test_a_server_that_accepts_nothing_delays_the_message(greeting: bytes) -> None:
+#: What a server says in a conversation before it takes the message.
+_BEFORE = [b"220 hello\r\n", b"250 hello\r\n", b"250 ok\r\n", b"250 ok\r\n", b"354 go\r\n"]
+
+
+@pytest.mark.parametrize(
+    "lines", [[b"554 no service here\r\n"], [b"421 busy\r\n"], [b"nonsense\r\n"], [b""], _BEFORE]
+)
+def test_a_message_that_no_server_has_accepted_is_delayed(lines: list[bytes]) -> None:
     with pytest.raises(smtp.EmailDelayedError):
-        _send_to_script([greeting])
+        _send_to_script(lines)
 
 
 def test_an_accepted_message_counts_as_sent_even_if_quit_fails() -> None:
-    _send_to_script(
-        [b"220 hello\r\n", b"250 hello\r\n", b"250 ok\r\n", b"250 ok\r\n", b"354 go\r\n", b"250 taken\r\n"]
-    )
-
-
-def test_a_connection_that_is_lost_before_the_message_is_accepted_delays_it() -> None:
-    with pytest.raises(smtp.EmailDelayedError):
-        _send_to_script([b"220 hello\r\n", b"250 hello\r\n", b"250 ok\r\n", b"250 ok\r\n", b"354 go\r\n"])
+    _send_to_script([*_BEFORE, b"250 taken\r\n"])
 
 
 def _send_to_script(lines: list[bytes]) -> None:

@@ -1,41 +1,30 @@
-"""What is erased of an account, also while others work on it, and what is removed with time."""
+"""What is erased of an account, also while others work on it."""
 
 import json
 import secrets
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import msgspec
 import pytest
-from celery import current_app
-from sqlalchemy import select, text, update
+from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.json import parse_json
 from migration_payloads.validation import validate_account
-from migration_service.celery_app import create_celery
-from migration_service.config import Settings
 from migration_service.db.base import new_id
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountImportInProgressError
-from migration_service.models import AccountImportProcess, ApiKey, Batch, BatchLine, TokenSession
 from migration_service.models.comparison import ComparedAccount, Comparison
-from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.accounts.erasure import Erasure, erase_account, remove_staged_again
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.imports import storing
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.reporting import retention
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.tasks import maintenance
-from migration_service.tasks.maintenance import remove_old_data
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient, counts
-from support.factories import close_celery
 from support.imported_account import ImportedAccount, code_of
 from support.interleavings import COMMIT, Script, Step, explore
 from support.marked_person import find_mark, marked_parts
@@ -345,38 +334,3 @@ def test_an_account_that_is_staged_while_it_is_erased_is_removed_by_the_next_swe
 
     assert explore(sessions, script) >= 4
     assert True in left
-
-
-def test_more_than_one_piece_is_removed_in_one_run(
-    supplier: SupplierClient,
-    worker_resources: WorkerResources,
-    migrated: Settings,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for module in (retention, maintenance):
-        monkeypatch.setattr(module, "PIECE", 1)
-    old, recent = supplier.accounts(2), {"external_account_number": "recent"}
-    client = BatchClient(supplier, worker_resources)
-    batch_id = UUID(client.run(old)["batch_id"])
-    kept_id = UUID(client.run([old[0] | recent])["batch_id"])
-    long_ago = datetime.now(UTC) - timedelta(days=35)
-    sessions = [uuid4(), uuid4(), uuid4()]
-    with supplier.Session.begin() as session:
-        session.execute(update(Batch).where(Batch.id == batch_id).values(finished_at=long_ago))
-        for account in old:
-            process = supplier.process_of(account["external_account_number"])
-            session.execute(update(AccountImportProcess).where(process).values(account_created_at=long_ago))
-        key = select(ApiKey.id).where(ApiKey.prefix == find_prefix(supplier.api_key))
-        key_id = session.scalars(key).one()
-        session.add_all(TokenSession(id=it, api_key_id=key_id, expires_at=long_ago) for it in sessions)
-    before = current_app._get_current_object()  # type: ignore[attr-defined]
-    celery = create_celery(replace(migrated, batch_retention_days=30, payload_retention_days=30))
-    remove_old_data()
-    close_celery(celery)
-    before.set_current()
-    with supplier.Session() as session:
-        assert set(session.scalars(select(BatchLine.batch_id))) == {kept_id}
-        assert session.get_one(Batch, batch_id).lines_removed_at is not None
-        kept = select(AccountImportProcess.external_account_number)
-        assert session.scalars(kept.where(AccountImportProcess.payload.is_not(None))).all() == ["recent"]
-        assert session.scalars(select(TokenSession).where(TokenSession.id.in_(sessions))).all() == []
