@@ -200,12 +200,8 @@ def test_every_form_of_the_number_is_found_before_and_after_the_erasure(
     assert mark not in caplog.text
 
 
-def test_unknown_accounts_those_being_created_and_those_of_others_are_not_erased(
-    mark: str,
-    supplier: SupplierClient,
-    app: Any,
-    sessions: sessionmaker[Session],
-    worker_resources: WorkerResources,
+def test_unknown_accounts_and_those_being_created_are_not_erased(
+    mark: str, supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     unknown = erase(supplier, "never heard of")
     assert (unknown.status_code, code_of(unknown)) == (400, "account_not_staged")
@@ -213,10 +209,6 @@ def test_unknown_accounts_those_being_created_and_those_of_others_are_not_erased
     assert supplier.stage(payload).status_code == 201
     assert supplier.process("busy").status_code == 202
     assert code_of(erase(supplier, "busy")) == "account_import_in_progress"
-    stranger = SupplierClient.create(app, sessions)
-    body = {"import_supplier": supplier.code, "external_account_number": "busy", "reason": "Request 1"}
-    refused = stranger.post("/account-import-process/erase/", body)
-    assert (refused.status_code, code_of(refused)) == (400, "import_supplier_not_found")
     attempt_id = supplier.current_attempt("busy")
     assert perform_attempt(worker_resources.Session, attempt_id)
     worker_resources.slots.release([str(attempt_id)])

@@ -11,7 +11,6 @@ from sqlalchemy import select, update
 from migration_service.models import Account, Ledger
 from migration_service.services.setup.suppliers import create_import_supplier
 from support.batch_client import BatchClient
-from support.supplier_client import SupplierClient
 
 
 def _totals(report: dict[str, Any]) -> dict[str, tuple[Decimal, Decimal]]:
@@ -118,16 +117,6 @@ def test_a_number_that_json_does_not_have_is_a_text(batches: BatchClient) -> Non
     report = batches.supplier.reconcile()
     (sums,) = (it for it in report["totals"] if it["measure"] == "ledger_balances")
     assert (sums["created"], report["differences"][0]["values"][0]["created"]) == ("NaN", "NaN")
-
-
-def test_another_organisation_cannot_reconcile_the_supplier(batches: BatchClient) -> None:
-    _, batch_id = _import(batches, 1)
-    other = SupplierClient.create(batches.supplier.app, batches.supplier.Session)
-    for path in ("", "id-map/"):
-        answer = other.get(f"/reconciliation/{batches.supplier.code}/{path}")
-        assert (answer.status_code, (answer.json or {})["code"]) == (404, "import_supplier_not_found")
-    answer = other.get(f"/reconciliation/{other.code}/?batch={batch_id}")
-    assert (answer.status_code, (answer.json or {})["code"]) == (404, "batch_not_found")
 
 
 def test_a_batch_of_another_supplier_is_not_found_even_within_the_organisation(batches: BatchClient) -> None:
