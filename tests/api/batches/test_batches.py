@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import Any
 from unittest.mock import patch
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import msgspec
 import pytest
@@ -17,7 +17,9 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.files.ndjson import FileLimits
 from migration_service.blueprints.requests.resources import resources
+from migration_service.db.base import new_id
 from migration_service.models import AccountImportProcess
+from migration_service.services.batches.intake import upload
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.spool import SpooledLines
 from migration_service.services.batches.intake.upload import start_batch
@@ -330,6 +332,23 @@ def test_a_retry_is_answered_again_under_its_key_and_announced_once(
         batches.supplier.post(path, headers=headers)
     assert [task for task, _ in messages] == [RUN_CHUNK]
     assert batches.supplier.post(path, headers=headers).json["retried"] == 3  # type: ignore[index]
+
+
+def test_what_is_removed_while_a_request_names_it_does_not_exist(
+    batches: BatchClient, another: SupplierClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def remove(statement: str) -> UUID:
+        with batches.supplier.Session.begin() as session:
+            session.execute(text(statement), {"team": batches.supplier.team, "code": another.code})
+        return new_id()
+
+    monkeypatch.setattr(upload, "new_id", lambda: remove("DELETE FROM operations_team WHERE name = :team"))
+    answer = batches.post(ndjson(batches.supplier.accounts(1)))
+    assert refusal_of(answer) == (400, "operations_team_not_found")
+    monkeypatch.setattr(upload, "new_id", lambda: remove("DELETE FROM import_supplier WHERE code = :code"))
+    answer = BatchClient(another, batches.resources).post(ndjson(another.accounts(1)), "validate")
+    assert refusal_of(answer) == (400, "import_supplier_not_found")
+    assert refusal_of(another.stage(another.accounts(1)[0])) == (400, "import_supplier_not_found")
 
 
 def test_only_the_lines_that_the_filter_shows_are_retried(batches: BatchClient, batch_id: str) -> None:

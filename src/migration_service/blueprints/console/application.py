@@ -13,7 +13,7 @@ from importlib import import_module
 from flask import Flask, Response, current_app, make_response, render_template, request
 from flask_wtf import CSRFProtect
 from jinja2 import StrictUndefined
-from sqlalchemy.exc import DataError, OperationalError
+from sqlalchemy.exc import DataError, IntegrityError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException
 
@@ -32,6 +32,7 @@ from migration_service.blueprints.requests.errors import status_of
 from migration_service.blueprints.requests.lifecycle import follow_requests
 from migration_service.blueprints.requests.resources import Resources, attach_resources, resources
 from migration_service.config import Settings
+from migration_service.services.setup.names import find_removed
 
 logger = logging.getLogger(__name__)
 
@@ -89,6 +90,7 @@ def _show_errors(app: Flask) -> None:
     app.register_error_handler(errors.ServiceError, _service_error)
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(DataError, _impossible_value)
+    app.register_error_handler(IntegrityError, _refused_by_database)
     app.register_error_handler(OperationalError, _database_unavailable)
     app.register_error_handler(PoolTimeoutError, _database_unavailable)
     app.register_error_handler(Exception, _unexpected_error)
@@ -125,6 +127,11 @@ def _http_error(error: HTTPException) -> Response:
 def _impossible_value(_error: DataError) -> Response:
     """Respond to a request with a value that the database cannot hold, such as a null character."""
     return _error_page(400, _("The address or the form has an impossible value."))
+
+
+def _refused_by_database(error: IntegrityError) -> Response:
+    removed = find_removed(error, in_path=True)
+    return _unexpected_error(error) if removed is None else _service_error(removed)
 
 
 def _database_unavailable(error: Exception) -> Response:

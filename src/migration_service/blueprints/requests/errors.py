@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 from flask import Flask, Response, jsonify, request
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException
 
@@ -77,19 +77,28 @@ def error_body(error: errors.ServiceError) -> dict[str, Any]:
     return {"detail": error.detail, "code": error.code, "errors": items, **error.extra_fields()}
 
 
-def register_error_handlers(app: Flask, note_refused: Callable[[errors.PermissionDeniedError], None]) -> None:
+def register_error_handlers(
+    app: Flask,
+    note_refused: Callable[[errors.PermissionDeniedError], None],
+    find_removed: Callable[..., errors.ServiceError | None],
+) -> None:
     """Answer every error of `app` with the body of section 7.2.
 
-    `note_refused` is told of denied permissions.
+    `note_refused` is told of denied permissions. `find_removed` is that of `services.setup.names`.
     """
 
     def permission_denied(error: errors.PermissionDeniedError) -> Response:
         note_refused(error)
         return _service_error(error)
 
+    def refused_by_database(error: IntegrityError) -> Response:
+        removed = find_removed(error, in_path="import_supplier_code" in (request.view_args or ()))
+        return _unexpected_error(error) if removed is None else _service_error(removed)
+
     app.register_error_handler(errors.ServiceError, _service_error)
     app.register_error_handler(errors.PermissionDeniedError, permission_denied)
     app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(IntegrityError, refused_by_database)
     app.register_error_handler(OperationalError, _database_unavailable)
     app.register_error_handler(PoolTimeoutError, _database_unavailable)
     app.register_error_handler(Exception, _unexpected_error)

@@ -8,8 +8,18 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from migration_payloads.schemas.identifiers import name_fault
+from migration_service.db.base import Base
 from migration_service.db.cancelling import allow_minutes
-from migration_service.errors import InUseError, NameInvalidError, NameTakenError, quoted
+from migration_service.errors import (
+    ImportSupplierNotFoundError,
+    ImportSupplierNotFoundInBodyError,
+    InUseError,
+    NameInvalidError,
+    NameTakenError,
+    OperationsTeamNotFoundError,
+    ServiceError,
+    quoted,
+)
 from migration_service.models import ImportSupplier, OperationsTeam
 
 #: The largest length of the name of an organisation or an operations team.
@@ -64,6 +74,20 @@ def require_unused(
                 removal.rollback()
     except IntegrityError as error:
         raise InUseError(f"{what} is in use: accounts, batches or plans refer to it.") from error
+
+
+def find_removed(error: IntegrityError, *, in_path: bool) -> ServiceError | None:
+    """Return what a request that came a moment later would be told of a supplier or team that it names.
+
+    Somebody removed it while the request was handled. `in_path`: the path has the code of the supplier.
+    """
+    keys = (it for table in Base.metadata.tables.values() for it in table.foreign_key_constraints)
+    referred = next((it.referred_table for it in keys if it.name == _violated(error)), None)
+    if referred is OperationsTeam.__table__:
+        return OperationsTeamNotFoundError()
+    if referred is ImportSupplier.__table__:
+        return ImportSupplierNotFoundError() if in_path else ImportSupplierNotFoundInBodyError()
+    return None
 
 
 def _violated(error: IntegrityError) -> str | None:
