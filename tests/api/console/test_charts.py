@@ -139,7 +139,7 @@ def test_a_plan_without_a_window_that_has_not_begun_has_no_timeline(
     assert _lanes(administrator.see(f"/waves/{plan['plan_id']}/")) == []
 
 
-def test_the_trend_has_a_column_for_each_rehearsal_that_leads_to_what_changed(
+def test_the_trend_has_a_column_for_each_rehearsal_and_its_codes_that_lead_to_what_changed(
     batches: BatchClient, administrator: ConsoleClient
 ) -> None:
     accounts = batches.supplier.accounts(4)
@@ -154,7 +154,18 @@ def test_the_trend_has_a_column_for_each_rehearsal_that_leads_to_what_changed(
         "week 2: 4 passed, 0 failed",
     ]
     assert re.findall(r'height="([\d.]+%)"', columns[0][2]) == ["75.00%", "25.00%"]
-    assert columns[1][0].endswith(f"{second['batch_id']}/compare/?before={first['batch_id']}")
+    compared = f"/console/batches/{second['batch_id']}/compare/{first['batch_id']}/"
+    assert columns[1][0] == compared
+    ((url, code, bars, told),) = re.findall(
+        r'<a href="([^"]*)"><code>(.*?)</code>\s*<svg[^>]*>(.*?)</svg>\s*<span[^>]*>(.*?)</span>',
+        page,
+        re.DOTALL,
+    )
+    missing = "customer_family_name_required"
+    assert (url, code, told) == (compared, missing, "lines: 1, then 0")
+    assert re.findall(r'height="([\d.]+%)"', bars) == ["100.00%", "0.00%"]
+    trend = page[page.index('class="multiples"') :]
+    assert [row for row in _rows(trend) if row] == [[missing, "1", "0"]]
 
 
 def test_the_bar_of_a_supplier_adds_up_to_what_it_sent(

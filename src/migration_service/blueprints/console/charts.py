@@ -3,17 +3,21 @@
 Nothing depends on colour alone: each chart has a text alternative, and its numbers are in a table beside it.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from migration_service.services.batches.results.pace import Work
+from migration_service.services.reporting.report import Rehearsal
 from migration_service.services.waves.reports import WaveReport
 from migration_service.states import BatchState
 
 #: The most columns of a chart of the rate.
 _COLUMNS = 60
+#: The most codes of a trend.
+_CODES = 8
 _MINUTE = timedelta(minutes=1)
 
 
@@ -74,6 +78,13 @@ def draw_rate(
     pauses_at = str((brake or {}).get("stop_after_errors", ""))
     threshold = float(pauses_at[:-1]) / 100 if pauses_at.endswith("%") else None
     return RateChart(columns, _moment(last), max(it.rate for it in columns), threshold)
+
+
+def draw_codes(rehearsals: Sequence[Rehearsal]) -> list[tuple[str, list[int]]]:
+    """Return the commonest codes of all rehearsals, each with its number of lines in each of them."""
+    counts = [Counter(dict(it.codes)) for it in rehearsals]
+    commonest = sum(counts, Counter[str]()).most_common(_CODES)
+    return [(code, [it[code] for it in counts]) for code, _lines in commonest]
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,9 +41,6 @@ EXAMPLES = 3
 #: The largest numbers of plans, acknowledgements and rehearsals of a supplier that are shown.
 MOST_PLANS, MOST_ACKNOWLEDGED, MOST_REHEARSALS = 10, 100, 20
 
-#: Codes that are named of each batch.
-_CODES = 3
-
 
 @dataclass(frozen=True, slots=True)
 class FailedCode:
@@ -90,9 +87,8 @@ class Rehearsal:
     #: The numbers of lines with an outcome, and of failed lines.
     done: int
     failed: int
-    #: The most frequent error codes with their numbers of lines, and the number of all codes.
+    #: The error codes with their numbers of lines, the most frequent ones first.
     codes: list[tuple[str, int]]
-    all_codes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,8 +246,7 @@ def read_trend(session: Session, import_supplier_id: int, *, limit: int = MOST_R
             *(batch.id, batch.name or batch.file_name, batch.mode, batch.created_at, batch.lines),
             done=sum(counts[batch.id].values()) - count_open(counts[batch.id]),
             failed=counts[batch.id].get(LineStatus.FAILED, 0),
-            codes=sorted(codes[batch.id].items(), key=lambda it: (-it[1], it[0]))[:_CODES],
-            all_codes=len(codes[batch.id]),
+            codes=sorted(codes[batch.id].items(), key=lambda it: (-it[1], it[0])),
         )
         for batch in batches
     ]

@@ -10,6 +10,7 @@ from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
 from migration_service.blueprints.console.access import supplier_of
+from migration_service.blueprints.console.charts import draw_codes
 from migration_service.blueprints.console.counting import count_accounts_by_state, created_by_day, keep
 from migration_service.blueprints.console.display import name_batch
 from migration_service.blueprints.console.filters import read_word
@@ -77,7 +78,7 @@ def show(code: str) -> Response:
         plans = list_plans(session, organisation_id=None, import_supplier=code, limit=1)
         plan = report_plan(session, plans[0]) if plans else None
         newest = list_newest(session, supplier.id)
-        rehearsals = read_trend(session, supplier.id)
+        rehearsals = [it for it in read_trend(session, supplier.id) if it.done]
         book, counted_at = keep(session, f"book:{supplier.id}", _Book, lambda: _count(session, supplier.id))
         is_live = has_gone_live(session, supplier.id)
     current = find_current(plan) if plan else None
@@ -118,7 +119,8 @@ def show(code: str) -> Response:
         verdict=book.verdict,
         sentences=SENTENCES,
         steps=list_steps(progress),
-        rehearsals=[it for it in rehearsals if it.done],
+        rehearsals=rehearsals,
+        trend_of_codes=draw_codes(rehearsals),
         sent=book.verdict.sent,
     )
 
