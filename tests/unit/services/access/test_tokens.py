@@ -63,20 +63,9 @@ def test_no_token_is_valid_longer_than_its_refresh_token(
     assert tokens.payload["exp"] == tokens.refresh_expires_at
 
 
-def test_revoking_the_key_ends_both_kinds_at_once(
-    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
-) -> None:
-    tokens = _obtain(sessions, migrated, customer)
-    with sessions.begin() as session:
-        api_keys.revoke_api_key(session, customer.prefix)
-    with pytest.raises(UnauthenticatedError, match="revoked"):
-        _authenticate(sessions, migrated, tokens.token)
-    with pytest.raises(UnauthenticatedError, match="revoked"):
-        _refresh(sessions, migrated, tokens.refresh_token)
-
-
-def test_the_tokens_of_a_key_that_has_expired_do_not_hold(
-    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
+@pytest.mark.parametrize("is_revoked", [True, False])
+def test_the_tokens_of_a_key_that_was_revoked_or_has_expired_do_not_hold(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer, *, is_revoked: bool
 ) -> None:
     tokens = _obtain(sessions, migrated, customer)
     with sessions.begin() as session:
@@ -84,10 +73,14 @@ def test_the_tokens_of_a_key_that_has_expired_do_not_hold(
     assert _authenticate(sessions, migrated, tokens.token).prefix == customer.prefix
     tokens = _refresh(sessions, migrated, tokens.refresh_token)
     with sessions.begin() as session:
-        api_keys.get_api_key(session, customer.prefix).expires_at = datetime.now(UTC)
-    with pytest.raises(UnauthenticatedError, match=r"The API key .* has expired"):
+        if is_revoked:
+            api_keys.revoke_api_key(session, customer.prefix)
+        else:
+            api_keys.get_api_key(session, customer.prefix).expires_at = datetime.now(UTC)
+    said = "revoked" if is_revoked else r"The API key .* has expired"
+    with pytest.raises(UnauthenticatedError, match=said):
         _authenticate(sessions, migrated, tokens.token)
-    with pytest.raises(UnauthenticatedError, match=r"The API key .* has expired"):
+    with pytest.raises(UnauthenticatedError, match=said):
         _refresh(sessions, migrated, tokens.refresh_token)
 
 
