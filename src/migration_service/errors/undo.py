@@ -25,7 +25,7 @@ class NothingToUndoError(InvalidError):
     """None of the accounts exists, so there is nothing to undo."""
 
     code = "nothing_to_undo"
-    default_detail = "The batch has no account that exists. It created none, or all of them were undone."
+    default_detail = "Nothing of the batch is left: it created or added nothing, or all of it was undone."
     remedy = "Check the id of the batch, or the numbers. An account that was undone is pending."
 
 

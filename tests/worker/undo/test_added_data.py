@@ -155,3 +155,59 @@ def test_a_note_of_a_statement_is_no_settlement_and_undone_accounts_are_gone(
     assert (preview["accounts"], preview["revertible"], preview["blockers"]) == (3, 3, [])
     with batches.supplier.Session() as session:
         assert session.query(Statement).count() == 1
+
+
+def test_what_a_newer_version_has_by_now_is_kept(
+    batches: BatchClient, accounts: list[ImportedAccount]
+) -> None:
+    (payload,) = batches.supplier.accounts()
+    number = payload["external_account_number"]
+    ledger = {"ledger_code": "ENERGY_LEDGER", "ledger_balance": "2.50"}
+    own = payload | {"ledgers": [ledger | {"transactions_in_open_settlement_period": [_payment("own")]}]}
+    batches.run([own])
+    pair = accounts[0].pair | {"external_account_number": number}
+    first = batches.run([pair | {"transactions": [_payment("own"), _payment("a")]}], kind="transactions")
+    bill = _statement("b", bill_period_to_date="2020-03-01")
+    second = batches.run([pair | {"statements": [bill]}], kind="statements")
+    undos = UndoClient(batches.supplier)
+    for it in (first, second):
+        assert undos.preview(batch=it["batch_id"])["blockers"] == [], "what was there before blocks nothing"
+    both = {"transactions_in_open_settlement_period": [_payment("own"), _payment("a")]}
+    newer = own | {"ledgers": [ledger | both | {"ledger_balance": "5.00"}], "statements": [bill]}
+    assert counts(batches.run([newer], replace="differing")) == {"REPLACED": 1}
+    for it in (first, second):
+        report = undos.run(batch=it["batch_id"])
+        assert report["kept_counts"] == {"settled_later": 1}, "it is in the balance of the newer version"
+    assert batches.supplier.reconcile()["clean"]
+
+
+def _acknowledge(batches: BatchClient, batch_id: str, *lines: int) -> Any:
+    body = {"reason": "Not ours.", "batch": batch_id} | ({"line_numbers": list(lines)} if lines else {})
+    return batches.supplier.post(f"/reconciliation/{batches.supplier.code}/acknowledgements/", body)
+
+
+def test_a_line_that_was_added_is_not_acknowledged_but_taken_back(
+    batches: BatchClient, accounts: list[ImportedAccount]
+) -> None:
+    """Otherwise nobody would compare it any more, and no undo would take it back."""
+    later = batches.supplier.accounts()[0]
+    numbers = [accounts[0].number, later["external_account_number"]]
+    lines = [accounts[0].pair | {"external_account_number": it} for it in numbers]
+    report = batches.run([it | {"transactions": [_payment("a")]} for it in lines], kind="transactions")
+    batch_id = report["batch_id"]
+    assert counts(report) == {"ADDED": 1, "FAILED": 1}
+    refused = _acknowledge(batches, batch_id, 1)
+    assert (refusal_of(refused), (refused.json or {})["errors"][0]["attr"]) == (
+        (400, "request_failed_validation"),
+        "line_numbers.0",
+    )
+    assert (_acknowledge(batches, batch_id).json or {})["acknowledged"] == 1
+    # A line that was closed and is added after all counts as any other.
+    batches.run([later])
+    assert batches.change(batch_id, "retry-failed").status_code == 200
+    batches.work()
+    assert counts(batches.get(batch_id)) == {"ADDED": 2}
+    sent = batches.supplier.reconcile(f"?batch={batch_id}")
+    assert (sent["clean"], sent["sent"]["created"], sent["sent"]["skipped"]) == (True, 2, 0)
+    assert UndoClient(batches.supplier).run(batch=batch_id)["counts"]["REVERTED"] == 2
+    assert batches.supplier.reconcile()["clean"]

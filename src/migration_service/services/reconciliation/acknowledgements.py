@@ -50,7 +50,8 @@ def acknowledge(session: Session, import_supplier_id: int, order: Acknowledgemen
     """Store the acknowledgement of each account and line. Return their number.
 
     Raise RequestFailedValidationError if one of them was not refused. A staged account can be skipped
-    instead, and an account that was created or never sent needs no acknowledgement.
+    instead, an undo takes back what a line has added, and an account that was created or never sent needs no
+    acknowledgement.
     """
     adds_data = submitted.is_of_added_data(session, order.batch_id)
     allow_minutes(session)
@@ -176,7 +177,10 @@ _NOT_REFUSED = (
     "{} was not refused and is not waiting. A staged account can be skipped. An account that was created or "
     "never sent needs no acknowledgement."
 )
-_NOT_THERE = "Line {} of the batch does not exist, or it is no longer kept."
+_NOT_THERE = (
+    "Line {} of the batch does not exist, is no longer kept, or was added to its account. An undo of the "
+    "batch takes back what was added."
+)
 _NOT_UNNUMBERED = (
     "Line {} of the batch does not exist, or it has an account number. In that case acknowledge the number."
 )
@@ -206,13 +210,19 @@ ACKNOWLEDGE = text(f"""
     bindparam("line_numbers", type_=ARRAY(BigInteger)),
 )
 
-#: Acknowledges these lines of a batch of added data, or all that are open. Returns them.
+#: Acknowledges these lines of a batch of added data, or all that are open. Returns them. A line of which
+#: something is on its account is not among them: it would be neither compared nor taken back any more.
 ACKNOWLEDGE_ADDED_LINES = text(f"""
     INSERT INTO acknowledgement (import_supplier_id, batch_id, line_number, reason, acknowledged_by)
     SELECT :import_supplier_id, batch_id, line_number, :reason, :acknowledged_by
     FROM ({submitted.ADDED_LINES}) AS line
     WHERE CASE WHEN :line_numbers IS NULL
                THEN outcome IN ('{LineStatus.FAILED}', '{LineStatus.PENDING}') AND NOT is_acknowledged
-               ELSE line_number = ANY (:line_numbers) END
+               ELSE line_number = ANY (:line_numbers) AND (
+                   outcome <> '{LineStatus.ADDED}' OR understood IS NULL OR NOT EXISTS (
+                       SELECT FROM account WHERE account.import_supplier_id = :import_supplier_id
+                         AND account.external_account_number = line.external_account_number
+                         AND account.service_account_number = line.service_account_number
+                         AND account.erased_at IS NULL)) END
     RETURNING CAST(NULL AS text) AS external_account_number, line_number
 """).bindparams(submitted.BATCH_ID, bindparam("line_numbers", type_=ARRAY(BigInteger)))

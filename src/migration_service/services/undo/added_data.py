@@ -10,10 +10,12 @@ from sqlalchemy import ARRAY, BigInteger, bindparam, text
 from sqlalchemy.orm import Session
 
 from migration_service import states
+from migration_service.errors import AlreadyAddedError
 from migration_service.models import Batch, Undo
 
 #: Whether a transaction of the batch was settled since: by a later statement of its number or period, or by
-#: the settlement of a version that has replaced the account.
+#: the settlement of a version that has replaced the account. Or whether a transaction or statement came with
+#: that version, so that it is in its balance and no longer of the batch.
 SETTLED = f"""
     EXISTS (SELECT FROM "transaction" AS booking JOIN ledger ON ledger.id = booking.ledger_pk
             WHERE booking.account_pk = account.id AND booking.request_id = :trace
@@ -25,6 +27,22 @@ SETTLED = f"""
                                 AND (statement.number = booking.associated_invoice_number
                                      OR booking.transaction_date BETWEEN statement.bill_period_from_date
                                         AND statement.bill_period_to_date))))
+    OR EXISTS (SELECT FROM batch_line AS line
+               CROSS JOIN LATERAL jsonb_array_elements(line.understood) WITH ORDINALITY AS sent (item, place)
+               WHERE line.batch_id = :batch_id AND line.status = '{states.LineStatus.ADDED}'
+                 AND line.external_account_number = account.external_account_number
+                 AND NOT EXISTS (  -- it was there before the batch
+                     SELECT FROM jsonb_array_elements(line.warnings) AS warning
+                     WHERE warning ->> 'code' = '{AlreadyAddedError.code}'
+                       AND split_part(warning ->> 'attr', '.', 2) = CAST(place - 1 AS text))
+                 AND (EXISTS (SELECT FROM "transaction" AS own
+                              WHERE own.account_pk = account.id
+                                AND own.transaction_id = item ->> 'transaction_id'
+                                AND own.period <> '{states.TransactionPeriod.ADDED}')
+                      OR EXISTS (SELECT FROM statement AS own
+                                 WHERE own.account_pk = account.id
+                                   AND own.statement_id = item ->> 'statement_id'
+                                   AND own.origin <> '{states.StatementOrigin.ADDED}')))
 """
 
 

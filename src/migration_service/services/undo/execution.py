@@ -56,7 +56,8 @@ def revert_piece(session: Session, undo_id: UUID) -> Progress:
     }
     batch = session.get(Batch, undo.batch_id) if undo.batch_id else None
     adds_data = batch is not None and BatchKind(batch.kind).is_added_data
-    rows = session.execute(_JUDGE_ADDED, values | {"trace": trace_of(batch)}) if adds_data else None
+    of_batch = {"batch_id": undo.batch_id, "trace": trace_of(batch)}
+    rows = session.execute(_JUDGE_ADDED, values | of_batch) if adds_data else None
     judged = [
         (line, line.process_id is None or (line.process_id in processes and line.account_id in accounts))
         for line in rows or session.execute(_JUDGE, values)

@@ -12,11 +12,12 @@ from typing import Any
 from uuid import UUID
 
 from psycopg.errors import LockNotAvailable
-from sqlalchemy import Row
+from sqlalchemy import Row, delete
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from migration_payloads.schemas.json import parse_json
+from migration_service.db.base import one_of
 from migration_service.errors import (
     AccountBusyError,
     AccountErasedError,
@@ -29,6 +30,7 @@ from migration_service.errors import (
     PaymentVendorUnavailableError,
     ServiceError,
 )
+from migration_service.models import Acknowledgement
 from migration_service.services.accounts import added_data
 from migration_service.services.batches.work.added_data.deferral import (
     find_coming,
@@ -116,6 +118,8 @@ class AddedDataWork:
         _add(session, job, operation, [candidate for candidate in sound if candidate.account])
         if everything:
             everything.rollback()
+        else:
+            _void_acknowledgements(session, job, results)
         return [result for result in results if result.status is not LineStatus.PENDING]
 
     def give_up(self, _session: Session, _job: ChunkJob, line: LineToDo) -> LineResult:
@@ -223,6 +227,21 @@ def _add(session: Session, job: ChunkJob, operation: Operation, candidates: Sequ
             candidate.fail(outcome.errors)
         else:
             _accept(job, operation, candidate, outcome)
+
+
+def _void_acknowledgements(session: Session, job: ChunkJob, results: Sequence[LineResult]) -> None:
+    """Remove the acknowledgements of lines that were added after all, after a retry or a pause.
+
+    Such a line would be neither compared nor taken back. The audit has who acknowledged it.
+    """
+    added = [it.line_number for it in results if it.status in (LineStatus.ADDED, LineStatus.ALREADY_ADDED)]
+    void = delete(Acknowledgement).where(
+        Acknowledgement.import_supplier_id == job.supplier.id,
+        Acknowledgement.external_account_number.is_(None),
+        Acknowledgement.batch_id == job.chunk.batch_id,
+        one_of(Acknowledgement.line_number.expression, added),
+    )
+    session.execute(void)
 
 
 def _explain(error: DBAPIError) -> ServiceError | None:
