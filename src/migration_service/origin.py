@@ -73,3 +73,8 @@ def acting_as(origin: Origin) -> Iterator[None]:
         yield
     finally:
         _origin.reset(before)
+
+
+def fold_names(*names: str | None) -> set[str]:
+    """Return the names of persons as they are compared: case and spaces make no other person."""
+    return {" ".join(name.split()).casefold() for name in names if name}

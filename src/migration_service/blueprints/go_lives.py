@@ -5,6 +5,7 @@ from typing import Any
 from flask import Response, jsonify, url_for
 from sqlalchemy.orm import Session
 
+from migration_payloads.moments import write_moment
 from migration_payloads.schemas.coded import example_of
 from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
@@ -53,6 +54,7 @@ _ORDER_ERRORS = (
     errors.ImportSupplierLiveError,
     errors.GoLiveFarError,
     errors.NothingGoesLiveError,
+    errors.GoLivePastError,
     errors.BatchNotFoundError,
     errors.BatchStateError,
     errors.WavePlanNotFoundError,
@@ -75,7 +77,10 @@ def preview(body: dict[str, Any]) -> Response:
     with resources().Session.begin() as session:
         order = _read_order(session, body)
         begin_answer()
-        return jsonify(GoLivePreviewAnswerSchema().dump(preview_go_live(session, order)))
+        found = preview_go_live(session, order)
+    if found.is_past:
+        raise errors.GoLivePastError(found=write_moment(found.live_at))
+    return jsonify(GoLivePreviewAnswerSchema().dump(found))
 
 
 @blueprint.post("/", endpoint="start_go_live")
@@ -84,7 +89,6 @@ def preview(body: dict[str, Any]) -> Response:
 @answers_errors(
     blueprint,
     *_ORDER_ERRORS,
-    errors.GoLivePastError,
     errors.GoLiveNotReadyError,
     errors.GoLiveFourEyesError,
     *KEY_ERRORS,

@@ -16,7 +16,7 @@ from migration_service.cli.session import (
 )
 from migration_service.config import SettingsError
 from migration_service.models import ImportSupplier
-from migration_service.services.emails.customer_emails import count_held
+from migration_service.services.emails.customer_emails import count_for_policy, read_policy, set_policy
 from migration_service.services.emails.outbox import mail_server
 from migration_service.services.setup.suppliers import (
     create_import_supplier,
@@ -24,7 +24,6 @@ from migration_service.services.setup.suppliers import (
     list_import_suppliers,
     remove_import_supplier,
     rename_import_supplier,
-    set_customer_emails,
     set_status,
     set_time_zone,
 )
@@ -154,18 +153,19 @@ def change_emails(
             raise CannotRunError(f"Customer e-mails cannot be sent: {error}") from error
     if at and moment:
         raise click.UsageError("Expected either --send or --from.")
-    if state == "on" and (at == EmailMoment.AT_CREATION or moment) and not yes:
+    chosen = EmailMoment(at) if at else None
+    if state == "on" and not yes:
         with open_session(settings) as session:
             supplier = get_import_supplier(session, code, organisation_id=None)
-            held = count_held(session, supplier.id)
+            held = count_for_policy(session, supplier.id, at=chosen, moment=moment)
+            due = moment or (None if at else read_policy(session, supplier.id).at_moment)
         if held:
-            when = f"at {moment:%Y-%m-%d %H:%M:%S %Z}" if moment else "now"
+            when = f"at {due:%Y-%m-%d %H:%M:%S %Z}" if due else "now"
             click.confirm(
                 f"{count(held, 'held e-mail')} will be sent {when}. Continue?", abort=True, err=True
             )
     with open_session_of_reference(settings) as session:
-        chosen = EmailMoment(at) if at else None
-        set_customer_emails(session, code, on=state == "on", at=chosen, moment=moment)
+        set_policy(session, code, on=state == "on", at=chosen, moment=moment)
     show_done(
         {"code": code, "customer_emails": state},
         as_json,

@@ -26,7 +26,7 @@ from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.states import EmailState
 from support.audit import audited
 from support.batch_client import BatchClient, counts
-from support.imported_account import LEDGER, ImportedAccount, refusal_of
+from support.imported_account import LEDGER, ImportedAccount, codes_of, refusal_of
 
 TODAY = datetime.now(UTC).date().isoformat()
 GAS = LEDGER | {"ledger_code": "GAS_LEDGER", "ledger_balance": "0.00", "last_settlement_balance": "0.00"}
@@ -269,6 +269,10 @@ def test_named_accounts_are_replaced_after_a_preview_that_says_what_keeps_them(r
     target = {"import_supplier": replaced.supplier.code, "external_account_numbers": numbers}
     nothing = replaced.supplier.post("/replacements/", target | {"reason": "A second delivery."})
     assert refusal_of(nothing) == (400, "nothing_to_replace")
+    for path in ("", "preview/"):
+        body = target | {"external_account_numbers": [numbers[0], "nobody"]}
+        unknown = replaced.supplier.post(f"/replacements/{path}", body | ({} if path else {"reason": "?"}))
+        assert codes_of(unknown) == [("external_account_numbers.1", "nothing_to_replace")]
     changed = [it | {"billing_address1": "Keizersgracht 1"} for it in payloads[:3]]
     for payload in (changed[0], changed[1] | {"ledgers": [GAS]}, changed[2]):
         assert replaced.supplier.stage(payload).status_code == 400

@@ -9,7 +9,12 @@ from sqlalchemy import select
 
 from migration_service.db.sql import OpenTransaction
 from migration_service.models import CustomerEmail
-from migration_service.services.emails.customer_emails import count_held, release_due
+from migration_service.services.emails.customer_emails import (
+    count_for_policy,
+    count_held,
+    release_due,
+    set_policy,
+)
 from migration_service.services.processing.attempts import run_attempt
 from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.states import EmailMoment
@@ -29,6 +34,14 @@ _PAST = datetime(2026, 1, 1, tzinfo=UTC)
 def _set(supplier: SupplierClient, at: EmailMoment | None = None, **values: Any) -> None:
     with supplier.Session.begin() as session:
         set_customer_emails(session, supplier.code, on=values.pop("on", True), at=at, **values)
+
+
+def _change(supplier: SupplierClient, at: EmailMoment | None = None, *, on: bool = True) -> int:
+    """Set the policy, and return how many e-mails it is said to release."""
+    with supplier.Session.begin() as session:
+        told = count_for_policy(session, supplier.known().id, at=at, moment=None) if on else 0
+        set_policy(session, supplier.code, on=on, at=at)
+        return told
 
 
 def _states(supplier: SupplierClient) -> Counter[str]:
@@ -98,6 +111,46 @@ def test_a_sweep_releases_them_when_their_moment_has_come(waves: WaveClient, cho
     assert (_sweep(supplier), _sweep(supplier), _states(supplier)) == (2, 0, {"PENDING": 2})
     _create(waves)
     assert _states(supplier) == {"PENDING": 3}
+
+
+def test_those_whose_moment_went_by_while_none_were_sent_are_released_with_the_policy(
+    waves: WaveClient,
+) -> None:
+    supplier, go_lives = waves.supplier, GoLiveClient(waves.supplier)
+    for payload in supplier.accounts(2):
+        supplier.stage(payload | {"customers": [_JANSEN]})
+    _set(supplier)
+    plan = waves.plan({"rest": True})
+    waves.act(plan, 1, "start")
+    waves.run()
+    live = _create(waves)
+    _change(supplier, on=False)
+    assert waves.act(plan, 1, "approve", reason="Good.").status_code == 200
+    assert go_lives.run(external_account_numbers=live)["emails"] == 0
+    assert _states(supplier) == {"HELD": 3}
+    assert (_change(supplier), _states(supplier)) == (1, {"HELD": 2, "PENDING": 1}), "it has gone live"
+    assert (_change(supplier, EmailMoment.AT_APPROVAL), _states(supplier)) == (2, {"PENDING": 3})
+    assert _change(supplier, EmailMoment.AT_GO_LIVE) == 0
+
+
+def test_accounts_of_a_wave_that_were_undone_and_created_again_are_told_with_it(waves: WaveClient) -> None:
+    supplier, undos, go_lives = waves.supplier, UndoClient(waves.supplier), GoLiveClient(waves.supplier)
+    _set(supplier, EmailMoment.AT_APPROVAL)
+    for payload in supplier.accounts(2):
+        supplier.stage(payload | {"customers": [_JANSEN]})
+    plan = waves.plan({"rest": True})
+    waves.act(plan, 1, "start")
+    waves.run()
+    wave = {"plan_id": plan["plan_id"], "number": 1}
+    assert undos.run(wave=wave)["counts"]["REVERTED"] == 2
+    body = {"import_supplier": supplier.code, "wave": wave, "reason": "Again."}
+    assert supplier.post("/replacements/", body).status_code == 202
+    waves.batches.work()
+    waves.run()
+    assert (waves.states(plan), _states(supplier)) == (["CLEAN"], {"HELD": 2})
+    assert waves.act(plan, 1, "approve", reason="Good.").status_code == 200
+    assert _states(supplier) == {"PENDING": 2}
+    assert go_lives.run(wave=wave)["accounts"] == 2
 
 
 def test_an_account_that_is_created_while_its_supplier_goes_live_is_told(waves: WaveClient) -> None:

@@ -76,6 +76,8 @@ def test_a_wave_that_was_undone_and_corrected_is_imported_again_without_a_file(
         if payload["external_account_number"] in numbers[1:3]:
             waves.supplier.stage(payload | {"billing_address1": "Keizersgracht 1"})
     target = {"import_supplier": waves.supplier.code, "wave": _wave(plan)}
+    later = target | {"wave": _wave(plan, 2), "reason": "Too early."}
+    _refused(waves.supplier.post("/replacements/", later))
     preview = waves.supplier.post("/replacements/preview/", target).json or {}
     assert [preview[it] for it in ("accounts", "replaced", "created", "unchanged")] == [4, 1, 2, 1]
     answer = waves.supplier.post("/replacements/", target | {"reason": "It was undone."})

@@ -12,11 +12,8 @@ from sqlalchemy.orm import Session
 from migration_service.db.sql import SqlConnection
 from migration_service.models import Account, ImportSupplier
 from migration_service.services.imports.status import ImportsPage, page_of_imports, read_page
-from migration_service.services.setup.suppliers import SUPPLIER_IS_LIVE, KnownSupplier
+from migration_service.services.setup.suppliers import IS_NEW, SUPPLIER_IS_LIVE, KnownSupplier
 from migration_service.states import Owner
-
-#: SQL for whether an `account` of the `supplier` has the owner `new`.
-IS_NEW = "(least(account.live_at, supplier.live_at) <= clock_timestamp()) IS TRUE"
 
 
 def has_gone_live(session: Session, import_supplier_id: int) -> bool:

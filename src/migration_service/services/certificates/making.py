@@ -29,7 +29,6 @@ from migration_service.errors import (
     DuplicateLineError,
 )
 from migration_service.models import Batch, Certificate, CertificateLeaf, ImportSupplier
-from migration_service.services.accounts.ownership import IS_NEW
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.results.counts import get_progress
 from migration_service.services.reconciliation.answer import describe_verdict
@@ -41,7 +40,7 @@ from migration_service.services.reconciliation.created_sql import (
 )
 from migration_service.services.reconciliation.receipts import Receipt, read_receipt
 from migration_service.services.reconciliation.verdict import list_problems
-from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
+from migration_service.services.setup.suppliers import IS_NEW, KnownSupplier, get_import_supplier
 
 _SALT = 32
 #: Rows of accounts that are in memory together.

@@ -16,8 +16,8 @@ from migration_service.db.base import literals
 from migration_service.db.cancelling import allow_minutes
 from migration_service.db.sql import OpenTransaction
 from migration_service.models import CustomerEmail, ImportSupplier
-from migration_service.services.setup.suppliers import SUPPLIER_IS_LIVE
-from migration_service.states import EmailMoment, EmailState, LineStatus
+from migration_service.services.setup.suppliers import IS_NEW, SUPPLIER_IS_LIVE, set_customer_emails
+from migration_service.states import EmailMoment, EmailState, LineStatus, WaveState
 
 #: The largest number of e-mails that one sweep releases.
 _MOST = 10_000
@@ -64,12 +64,39 @@ def release_with_go_live(session: Session, account_ids: Sequence[int]) -> int:
 def release_with_approval(session: Session, batch_id: UUID) -> int:
     """Let the held e-mails of a wave that is approved be sent, and return their number."""
     allow_minutes(session)
+    session.execute(_LOCK_SUPPLIER, {"batch_id": batch_id})
     return _release(session, _OF_BATCH, batch_id=batch_id)
 
 
 def release_due(session: Session) -> int:
     """Let held e-mails be sent whose moment has come, or of which it was brought forward."""
     return _release(session, _OF_MOMENT, most=_MOST)
+
+
+def set_policy(
+    session: Session, code: str, *, on: bool, at: EmailMoment | None = None, moment: datetime | None = None
+) -> None:
+    """Set whether and when e-mails are sent, as `set_customer_emails`.
+
+    Held ones whose account has gone live, or whose wave was approved, are released: nobody brings their
+    moment about again. A sweep releases those that wait for nothing now.
+    """
+    set_customer_emails(session, code, on=on, at=at, moment=moment)
+    supplier = session.scalars(select(ImportSupplier).where(ImportSupplier.code == code)).one()
+    session.refresh(supplier)
+    if supplier.emails_at in _WITH_GO_LIVE:
+        allow_minutes(session)
+        _release(session, _OVERDUE, import_supplier_id=supplier.id, at=supplier.emails_at)
+
+
+def count_for_policy(
+    session: Session, import_supplier_id: int, *, at: EmailMoment | None, moment: datetime | None
+) -> int:
+    """Return how many held e-mails would be sent, at once or at `moment`, if that were set."""
+    chosen = EmailMoment.AT_MOMENT if moment else at or read_policy(session, import_supplier_id).at
+    allow_minutes(session)
+    values = {"import_supplier_id": import_supplier_id, "at": chosen}
+    return session.scalar(_COUNT_OVERDUE, values) or 0
 
 
 def count_held(session: Session, import_supplier_id: int) -> int:
@@ -145,7 +172,9 @@ _OF_ACCOUNTS = text(
 
 _APPROVED = f"""
     FROM batch_line AS line
-    JOIN account ON account.service_account_number = line.service_account_number
+    JOIN batch ON batch.id = line.batch_id
+    JOIN account ON account.import_supplier_id = batch.import_supplier_id
+     AND account.external_account_number = line.external_account_number
     JOIN customer ON customer.account_pk = account.id
     JOIN customer_email AS email ON email.customer_pk = customer.id
     JOIN import_supplier AS supplier ON supplier.id = email.import_supplier_id
@@ -154,9 +183,35 @@ _APPROVED = f"""
       AND supplier.emails_at = '{EmailMoment.AT_APPROVAL}'
 """
 _OF_BATCH = text(_releasing(_APPROVED))
+# `set_policy` waits for it, and releases what this has held back.
+_LOCK_SUPPLIER = text("""
+    SELECT supplier.id FROM batch JOIN import_supplier AS supplier ON supplier.id = batch.import_supplier_id
+    WHERE batch.id = :batch_id FOR SHARE OF supplier
+""")
 _COUNT_FOR_APPROVAL = text(
     f"SELECT count(*) {_APPROVED} AND email.state = '{EmailState.HELD}' AND supplier.sends_customer_emails"
 )
+
+_IS_APPROVED = f"""
+    EXISTS (SELECT FROM wave JOIN wave_plan AS plan ON plan.id = wave.plan_id
+            JOIN batch_line AS line ON line.batch_id = wave.batch_id
+            WHERE plan.import_supplier_id = supplier.id
+              AND (wave.state = '{WaveState.APPROVED}' OR wave.state = '{WaveState.CLEAN}'
+                   AND coalesce(wave.continue_if_clean, plan.continue_if_clean))
+              AND line.external_account_number = account.external_account_number
+              AND line.status IN ('{LineStatus.IMPORTED}', '{LineStatus.REPLACED}'))
+"""
+#: Held e-mails of a supplier that wait for nothing any more if they are sent at the moment `:at`.
+_OF_POLICY = f"""
+    FROM import_supplier AS supplier
+    JOIN customer_email AS email ON email.import_supplier_id = supplier.id
+    JOIN customer ON customer.id = email.customer_pk
+    JOIN account ON account.id = customer.account_pk
+    WHERE supplier.id = :import_supplier_id AND email.state = '{EmailState.HELD}'
+      AND (:at NOT IN ({literals(_WITH_GO_LIVE)}) OR {IS_NEW}
+           OR :at = '{EmailMoment.AT_APPROVAL}' AND {_IS_APPROVED})
+"""
+_OVERDUE, _COUNT_OVERDUE = text(_releasing(_OF_POLICY)), text(f"SELECT count(*) {_OF_POLICY}")
 
 _OF_MOMENT = text(
     _releasing(

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from migration_payloads.moments import write_moment
 from migration_service.models import Batch, ImportSupplier, OperationsTeam, PaymentVendor
+from migration_service.origin import fold_names
 from migration_service.services.batches import clock
 from migration_service.services.reconciliation.book_totals import read_book
 from migration_service.services.reconciliation.differences import Totals
@@ -303,7 +304,9 @@ def check_backup(it: Situation) -> Said:
 def check_four_eyes(it: Situation) -> Said:
     """Check that no wave was started and approved by the same person."""
     waves = it.plan.waves if it.plan else []
-    alone = [str(it.number) for it in waves if it.began_by and it.began_by in (it.decided_by, it.decided_as)]
+    alone = [
+        str(it.number) for it in waves if fold_names(it.began_by) & fold_names(it.decided_by, it.decided_as)
+    ]
     return ("two_eyes", {"waves": ", ".join(alone)}) if alone else ("four_eyes", {})
 
 

@@ -110,8 +110,8 @@ def accept_exception(
 ) -> Receipt:
     """Accept a problem of a receipt, or one account that differs, and return the receipt.
 
-    `by` names who does, if not the actor. Raise NoReceiptError if nothing has been compared, and
-    RequestFailedValidationError if the receipt does not have this problem.
+    `by` names who does, if not the actor. Saying the same again changes nothing. Raise NoReceiptError if
+    nothing has been compared, and RequestFailedValidationError if the receipt does not have this problem.
     """
     receipt = read_receipt(session, supplier, batch_id)
     if receipt.comparison_id is None:
@@ -129,17 +129,17 @@ def accept_exception(
         item = ErrorItem("invalid", "The receipt does not have this problem, or not this account.", attr)
         raise RequestFailedValidationError(item.detail, errors=[item])
     actor = current_origin().who or current_origin().kind.value
-    session.add(
-        ReceiptException(
-            comparison_id=receipt.comparison_id,
-            problem=problem,
-            number=number,
-            external_account_number=external_account_number,
-            reason=reason,
-            accepted_by=by or actor,
-            accepted_as=actor,
-        )
-    )
+    said: dict[str, Any] = {
+        "problem": problem,
+        "number": number,
+        "external_account_number": external_account_number,
+        "reason": reason,
+        "accepted_by": by or actor,
+        "accepted_as": actor,
+    }
+    if any(all(getattr(it, name) == value for name, value in said.items()) for it in receipt.exceptions):
+        return receipt
+    session.add(ReceiptException(comparison_id=receipt.comparison_id, **said))
     session.flush()
     details = {
         "comparison_id": str(receipt.comparison_id),

@@ -91,6 +91,8 @@ _BY_ID = f"{_SELECT} WHERE supplier.id = %(id)s"
 #: SQL for whether the `supplier` has gone live. It does not use now(), because the transaction may have
 #: started before that.
 SUPPLIER_IS_LIVE = "(supplier.live_at <= clock_timestamp()) IS TRUE"
+#: The same for whether an `account` of the `supplier` has gone live: its owner is `new`.
+IS_NEW = "(least(account.live_at, supplier.live_at) <= clock_timestamp()) IS TRUE"
 
 
 def create_import_supplier(

@@ -2,8 +2,7 @@
 
 from migration_service import states
 from migration_service.db.base import literals
-from migration_service.services.accounts.ownership import IS_NEW
-from migration_service.services.setup.suppliers import SUPPLIER_IS_LIVE
+from migration_service.services.setup.suppliers import IS_NEW, SUPPLIER_IS_LIVE
 from migration_service.services.undo.added_data import SETTLED
 
 #: The outcomes of lines that created their account, or added something to it.

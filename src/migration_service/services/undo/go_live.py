@@ -34,8 +34,8 @@ from migration_service.errors import (
     RequestFailedValidationError,
 )
 from migration_service.models import Account, Batch, GoLive, ImportSupplier, ReceiptException
-from migration_service.origin import current_origin
-from migration_service.services.accounts.ownership import IS_NEW, has_gone_live
+from migration_service.origin import current_origin, fold_names
+from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.clock import read_clock
 from migration_service.services.emails.customer_emails import count_for_go_live
@@ -46,7 +46,7 @@ from migration_service.services.reconciliation.receipts import (
     read_receipt,
 )
 from migration_service.services.reconciliation.verdict import describe_problems
-from migration_service.services.setup.suppliers import KnownSupplier, get_owned, list_owned
+from migration_service.services.setup.suppliers import IS_NEW, KnownSupplier, get_owned, list_owned
 from migration_service.services.undo.going_live import (
     OF_BATCH,
     OF_NUMBERS,
@@ -196,8 +196,8 @@ def start_go_live(session: Session, order: GoLiveOrder) -> GoLive:
         raise GoLiveNotReadyError(" ".join(sentences), errors=items)
     receipt, actor = asked.receipt, current_origin().who
     who = order.by or actor
-    accepted = {name for it in asked.exceptions for name in (it.accepted_by, it.accepted_as)}
-    if order.gate.needs_another_person and not accepted.isdisjoint({who, actor}):
+    accepted = fold_names(*(name for it in asked.exceptions for name in (it.accepted_by, it.accepted_as)))
+    if order.gate.needs_another_person and accepted & fold_names(who, actor):
         raise GoLiveFourEyesError
     planned = _find_planned(session, order)
     it = planned or GoLive(

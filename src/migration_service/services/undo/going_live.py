@@ -24,7 +24,8 @@ from migration_service.states import GoLiveState, LineStatus
 PIECE = 500
 
 #: The accounts of a go-live after a number: of a supplier, of a batch, and with given numbers. What was
-#: created later in a supplier that has gone live belongs to the platform from the beginning.
+#: created later in a supplier that has gone live belongs to the platform from the beginning. Accounts of a
+#: batch that were undone and created again are among its accounts, as in its receipt and its certificate.
 OF_SUPPLIER = """
     FROM account WHERE account.import_supplier_id = :import_supplier_id
       AND account.external_account_number > :after AND account.created_at <= :until
@@ -33,7 +34,6 @@ OF_BATCH = f"""
     FROM batch_line AS line
     JOIN account ON account.import_supplier_id = :import_supplier_id
      AND account.external_account_number = line.external_account_number
-     AND account.service_account_number = line.service_account_number
     WHERE line.batch_id = :batch_id
       AND line.status IN ('{LineStatus.IMPORTED}', '{LineStatus.REPLACED}')
       AND line.external_account_number > :after
@@ -54,6 +54,11 @@ def mark_piece(session: Session, go_live_id: UUID) -> Progress:
     """Mark some accounts of a go-live, unless somebody else does. The caller commits after each piece."""
     open_ = select(GoLive).where(GoLive.id == go_live_id, GoLive.finished_at.is_(None))
     due = open_.where(GoLive.live_at <= func.clock_timestamp()).execution_options(populate_existing=True)
+    # First the supplier, as whoever changes a go-live. Whoever changes when e-mails are sent waits for this
+    # piece, and releases what it has held back.
+    supplier = select(ImportSupplier.id).join(GoLive, GoLive.import_supplier_id == ImportSupplier.id)
+    supplier = supplier.where(GoLive.id == go_live_id)
+    session.execute(supplier.with_for_update(read=True, of=ImportSupplier))
     it = session.scalars(due.with_for_update(skip_locked=True)).one_or_none()
     if it is None:
         return Progress.WAITS if session.scalar(select(open_.exists())) else Progress.OVER

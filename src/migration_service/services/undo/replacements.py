@@ -20,18 +20,23 @@ from migration_service.errors import (
     AccountLiveError,
     AccountMarkedToSkipError,
     AddedDataDoesNotFitError,
+    ErrorItem,
     NewerVersionRefusedError,
     NothingToReplaceError,
+    RequestFailedValidationError,
     TooManyUploadsError,
+    WaveStateError,
 )
 from migration_service.models import OperationsTeam
-from migration_service.services.accounts.ownership import IS_NEW
 from migration_service.services.batches.intake.options import REPLACE_DIFFERING, BatchOrder
 from migration_service.services.batches.intake.quotas import BatchQuotas, lock_storing, require_room
 from migration_service.services.batches.intake.upload import start_batch
 from migration_service.services.batches.work.replacing import find_misfits, read_added
+from migration_service.services.setup.suppliers import IS_NEW
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.preview import EXAMPLES
+from migration_service.services.waves.acts import NOT_STARTED
+from migration_service.services.waves.reading import find_wave
 from migration_service.states import (
     BatchMode,
     BatchSource,
@@ -47,9 +52,10 @@ PIECE = 500
 def preview_replacement(session: Session, order: UndoOrder) -> dict[str, Any]:
     """Return the effect that a replacement of these accounts would have now, by the names of the interface.
 
-    Nothing is changed.
+    Nothing is changed. Raise RequestFailedValidationError with each number of an unknown account.
     """
     allow_minutes(session)
+    _require_accounts(session, order)
     statement = _PREVIEW.format(judged=_judge(order), examples=EXAMPLES)
     found = [dict(row) for row in session.execute(text(statement), order.values()).mappings()]
     counts = Counter({it["code"]: it["accounts"] for it in found})
@@ -78,11 +84,13 @@ def start_replacement(
     """Store the batch that replaces these accounts. Return its id, for the caller to feed it.
 
     Accounts that are created again after an undo get the team, by default that of the batch of the target.
-    The others keep theirs. Raise NothingToReplaceError if there is no account to replace or create,
+    The others keep theirs. Raise RequestFailedValidationError with each number of an unknown account,
+    NothingToReplaceError if there is no account to replace or create,
     TooManyUploadsError while another batch of the organisation is being stored, and the errors of
     `require_room` and `start_batch`.
     """
     allow_minutes(session)
+    _require_accounts(session, order)
     owner = order.supplier.organisation_id
     found = session.execute(text(_FIND.format(judged=_judge(order))), order.values()).all()
     if not found:
@@ -103,6 +111,28 @@ def start_replacement(
         by=order.by,
     )
     return start_batch(session, order.supplier, batch, on_accepted=on_accepted)
+
+
+def _require_accounts(session: Session, order: UndoOrder) -> None:
+    """Raise RequestFailedValidationError with each number of which nothing is staged or created.
+
+    Raise WaveStateError if the wave has not started: it creates its accounts when its turn comes.
+    """
+    wave = find_wave(session, order.batch.id) if order.batch else None
+    if wave is not None and wave.state in NOT_STARTED:
+        raise WaveStateError(f"The wave is {wave.state}. Its accounts are created when it has started.")
+    sent = {row.external_account_number for row in session.execute(_SENT, order.values())}
+    missing = [
+        ErrorItem(
+            NothingToReplaceError.code,
+            f"No account {number!r} is staged or created.",
+            f"external_account_numbers.{index}",
+        )
+        for index, number in enumerate(order.external_account_numbers)
+        if number not in sent
+    ]
+    if missing:
+        raise RequestFailedValidationError(missing[0].detail, errors=missing)
 
 
 def _find_misfits(session: Session, order: UndoOrder) -> list[str]:
@@ -141,6 +171,10 @@ def _judge(order: UndoOrder) -> str:
         LEFT JOIN account ON account.account_import_process_id = process.id"""
 
 
+_SENT = text("""
+    SELECT external_account_number FROM account_import_process
+    WHERE import_supplier_id = :import_supplier_id AND external_account_number = ANY (:numbers)
+""")
 _REPLACED, _CREATED, _UNCHANGED = "replaced", "created", "unchanged"
 
 _KIND = f"""

@@ -28,7 +28,12 @@ from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import mark, ngettext
 from migration_service.blueprints.requests.resources import resources
 from migration_service.services.batches.results.listing import list_batches
-from migration_service.services.emails.customer_emails import count_held, read_policy
+from migration_service.services.emails.customer_emails import (
+    count_for_policy,
+    count_held,
+    read_policy,
+    set_policy,
+)
 from migration_service.services.setup import suppliers
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import EmailMoment, SupplierStatus
@@ -159,15 +164,17 @@ def set_emails(code: str) -> Response:
         )
 
     def find_effects(session: Session) -> Facts:
-        held = count_held(session, supplier_of(session, code).id)
-        is_sent = form.on.data and form.at.data in (EmailMoment.AT_CREATION, EmailMoment.AT_MOMENT)
-        when = zoned(form.chosen()) if form.moment.data else _("at once") if is_sent else _("later")
-        return (_("Held e-mails"), held), (_("They will be sent"), when if form.on.data else _("never"))
+        supplier, at = supplier_of(session, code), EmailMoment(str(form.at.data))
+        held = count_held(session, supplier.id)
+        sent = count_for_policy(session, supplier.id, at=at, moment=form.chosen())
+        when = zoned(form.chosen()) if form.moment.data else _("at once") if sent == held else _("later")
+        told = (_("Held e-mails"), held), (_("They will be sent"), when if form.on.data else _("never"))
+        return (*told, (_("Of these at once"), sent)) if form.on.data and 0 < sent < held else told
 
     def perform(session: Session) -> Done:
         supplier_of(session, code)
         on, at = bool(form.on.data), EmailMoment(str(form.at.data))
-        suppliers.set_customer_emails(session, code, on=on, at=at, moment=form.chosen())
+        set_policy(session, code, on=on, at=at, moment=form.chosen())
         if form.on.data:
             return Done(_("Customers of %(code)s get an e-mail from now on.", code=code))
         return Done(_("Customers of %(code)s get no e-mail from now on.", code=code))

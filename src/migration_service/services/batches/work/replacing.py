@@ -23,13 +23,12 @@ from migration_service.db.base import one_of
 from migration_service.db.sql import OpenTransaction
 from migration_service.models import Ledger, Statement, Transaction
 from migration_service.services.accounts.ledgers import ENERGY_LEDGER
-from migration_service.services.accounts.ownership import IS_NEW
 from migration_service.services.accounts.reading import read_parts
 from migration_service.services.accounts.removal import renewal_statements
 from migration_service.services.imports import storing
 from migration_service.services.imports.states import StateChangeError, revert
 from migration_service.services.processing.creation import create_accounts
-from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.services.setup.suppliers import IS_NEW, KnownSupplier
 from migration_service.states import EmailState, StatementOrigin, TransactionPeriod
 
 
