@@ -226,3 +226,28 @@ def test_a_malformed_key_is_told_together_with_all_other_errors(
         if path.partition("?")[0] in keyed:
             found = codes_of(supplier.post(path, body, headers=malformed))
             assert sorted(found) == sorted([*errors, ("Idempotency-Key", "idempotency_key_invalid")]), path
+
+
+def test_an_empty_filter_is_not_taken_for_none(supplier: SupplierClient, description: Any) -> None:
+    """As the unset variable of a script, it would mean everything: all failed lines, or another's figures."""
+    names = {"import_supplier", "import_supplier_code", "batch", "code", "path"}
+    filters = [
+        (method, url, it["name"])
+        for method, url, operation in _find_operations(supplier, description)
+        for it in operation.get("parameters", ())
+        if it.get("in") == "query" and it["name"] in names and not it.get("required")
+    ]
+    assert {name for _, _, name in filters} == names
+    for method, url, name in filters:
+        answer = _send(supplier, method, f"{url}?{name}=", {})
+        assert (name, "blank") in codes_of(answer), (url, name)
+    for kind in (
+        "undos",
+        "undos/preview",
+        "replacements/preview",
+        "go-lives",
+        "go-lives/preview",
+        "certificates",
+    ):
+        body = {"import_supplier": supplier.code, "batch": ""}
+        assert ("batch", "blank") in codes_of(supplier.post(f"/{kind}/", body)), kind

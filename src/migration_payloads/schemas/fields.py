@@ -25,6 +25,7 @@ from migration_payloads.schemas.texts import (
     NormalIdentifier,
     OpenChoice,
     PhoneNumber,
+    Scope,
     Text,
 )
 
@@ -48,6 +49,7 @@ __all__ = [
     "Objects",
     "OpenChoice",
     "PhoneNumber",
+    "Scope",
     "Text",
     "UtcMoment",
     "Values",

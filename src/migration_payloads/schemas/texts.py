@@ -79,6 +79,17 @@ class NormalIdentifier(Identifier):
         return text
 
 
+class Scope(Identifier):
+    """An identifier that limits what is meant. An empty one is an error, because it would mean everything."""
+
+    def __init__(self, *about: Any, **kwargs: Any) -> None:
+        super().__init__(*about, **kwargs)
+        self.metadata = {"minLength": 1, **self.metadata}
+
+    def _empty(self) -> Any:
+        raise self.make_error("blank")
+
+
 class Choice(Coded, fields.String):
     """A word from a closed list of the specification."""
 

@@ -96,7 +96,7 @@ class BatchArgumentsSchema(Fields):
 class BatchListArgumentsSchema(Fields):
     """The query string of the list of batches."""
 
-    import_supplier = fields.Identifier("Only batches of this import supplier.", "DEMO_SUPPLIER")
+    import_supplier = fields.Scope("Only batches of this import supplier.", "DEMO_SUPPLIER")
     limit = page_limit("batches")
     cursor = Cursor(_BATCH_ID, max_length=128)
 
@@ -104,8 +104,8 @@ class BatchListArgumentsSchema(Fields):
 class FailedLinesArgumentsSchema(Fields):
     """The query string for the failed lines of a batch."""
 
-    code = fields.Identifier("Only lines with an error or a warning of this code.", "invalid_phone_number")
-    path = fields.Identifier(
+    code = fields.Scope("Only lines with an error or a warning of this code.", "invalid_phone_number")
+    path = fields.Scope(
         "Only lines with an error or a warning at or below this path. `*` stands for any index, as in "
         "`customers.*.mobile`.",
         "customers.*.mobile",

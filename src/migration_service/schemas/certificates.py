@@ -23,7 +23,7 @@ class CertificateBodySchema(CommandFields):
     """The body for a certificate: of a supplier's book, or of the accounts of a batch or a wave."""
 
     import_supplier = fields.NormalIdentifier("Code of the import supplier.", "DEMO_SUPPLIER", required=True)
-    batch = fields.Identifier("Only the accounts on the lines of this batch.", _BATCH_ID)
+    batch = fields.Scope("Only the accounts on the lines of this batch.", _BATCH_ID)
     wave = fields.Object(
         UndoneWaveSchema, "Only the accounts of this wave.", {"plan_id": _PLAN_ID, "number": 1}
     )
@@ -39,7 +39,7 @@ class CertificateBodySchema(CommandFields):
 class CertificateListArgumentsSchema(Fields):
     """The query string of the list of certificates."""
 
-    import_supplier = fields.Identifier("Only certificates of this import supplier.", "DEMO_SUPPLIER")
+    import_supplier = fields.Scope("Only certificates of this import supplier.", "DEMO_SUPPLIER")
     limit = page_limit("certificates")
     cursor = Cursor(_CERTIFICATE_ID, max_length=128)
 

@@ -8,7 +8,7 @@ from marshmallow import ValidationError, fields
 from migration_payloads.files.totals import is_code
 from migration_payloads.schemas.base import AnswerSchema, Fields, find_unknown_fields, load
 from migration_payloads.schemas.coded import Coded, Messages
-from migration_payloads.schemas.fields import Identifier, Number, Object, WholeNumber
+from migration_payloads.schemas.fields import NormalIdentifier, Number, Object, WholeNumber
 from migration_payloads.schemas.messages import Message
 from migration_payloads.schemas.vocabulary import TransactionType
 from migration_service.errors import ErrorItem, RequestFailedValidationError
@@ -102,7 +102,7 @@ class AmountsByCode(Coded, fields.Dict):
         return amounts
 
     def _read_code(self, code: Any) -> str:
-        return str(Identifier(required=True).deserialize(code))
+        return str(NormalIdentifier(required=True).deserialize(code))
 
 
 class TotalsByCode(AmountsByCode):

@@ -12,7 +12,7 @@ from typing import Any
 from marshmallow import ValidationError, missing
 
 from migration_payloads.schemas.base import AnswerSchema, Fields, unknown_word
-from migration_payloads.schemas.fields import Identifier
+from migration_payloads.schemas.fields import Identifier, Scope
 from migration_payloads.schemas.messages import Message
 from migration_service.schemas import answers
 from migration_service.schemas.paging import PageSize
@@ -385,7 +385,7 @@ class EventArgumentsSchema(Fields):
     type = _TypesOfEvents(
         "Only events of these types, separated by commas.", "account.created,batch.ended", max_length=1_000
     )
-    import_supplier_code = Identifier("Only events of this import supplier.", "DEMO_SUPPLIER")
+    import_supplier_code = Scope("Only events of this import supplier.", "DEMO_SUPPLIER")
     limit = PageSize(
         "At most this many events, 1 to 10,000. A page also ends after 500 kB. As NDJSON, all events that "
         "there are by default.",

@@ -42,7 +42,7 @@ class GoLiveBodySchema(GoLiveTargetSchema):
 class GoLiveListArgumentsSchema(Fields):
     """The query string of the list of go-lives."""
 
-    import_supplier = fields.Identifier("Only go-lives of this import supplier.", "DEMO_SUPPLIER")
+    import_supplier = fields.Scope("Only go-lives of this import supplier.", "DEMO_SUPPLIER")
     limit = page_limit("go-lives")
     cursor = Cursor(_GO_LIVE_ID, max_length=128)
 

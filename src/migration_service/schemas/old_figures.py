@@ -6,7 +6,15 @@ from marshmallow import validates_schema
 from marshmallow.exceptions import ValidationError
 
 from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
-from migration_payloads.schemas.fields import Choice, Day, Identifier, Message, Number
+from migration_payloads.schemas.fields import (
+    Choice,
+    Day,
+    Identifier,
+    Message,
+    NormalIdentifier,
+    Number,
+    Scope,
+)
 from migration_service.schemas import answers
 from migration_service.schemas.control_totals import AmountsByCode, Count
 from migration_service.schemas.paging import Cursor, page_limit, row_id
@@ -25,7 +33,7 @@ EXAMPLE = (
 class OldFiguresLineSchema(CommandFields):
     """A line: the account, and any of its figures."""
 
-    external_account_number = Identifier(_NUMBER, "10000001", required=True)
+    external_account_number = NormalIdentifier(_NUMBER, "10000001", required=True)
     ledger_balances = AmountsByCode(
         "The balance of each ledger. Those left out are zero.",
         {"ENERGY_LEDGER": "-120.45"},
@@ -75,8 +83,8 @@ class OldFiguresArgumentsSchema(Fields):
             raise ValidationError(Message("This is negative.", "out_of_range"), "tolerance")
 
 
-def _batch() -> Identifier:
-    return Identifier(
+def _batch() -> Scope:
+    return Scope(
         "Only the accounts on the lines of this batch.",
         _BATCH_ID,
         parameter={"type": "string", "format": "uuid"},

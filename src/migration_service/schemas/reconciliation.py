@@ -12,6 +12,7 @@ from migration_payloads.schemas.fields import (
     Identifier,
     Message,
     NormalIdentifier,
+    Scope,
     Values,
     WholeNumber,
 )
@@ -42,12 +43,12 @@ _NOT_COMPARED = ["the documents themselves: only their paths and locations are c
 class ReconciliationArgumentsSchema(Fields):
     """The query string of a reconciliation."""
 
-    batch = Identifier(
+    batch = Scope(
         "Only the accounts on the lines of this batch.",
         _BATCH_ID,
         parameter={"type": "string", "format": "uuid"},
     )
-    comparison = Identifier(
+    comparison = Scope(
         "The id of a comparison in an answer with status 202: answer with this one, or a later one, instead "
         "of starting another.",
         _COMPARISON_ID,
@@ -316,7 +317,7 @@ class AcknowledgementBodySchema(CommandFields):
     )
     by = decided_by()
     external_account_numbers = Values(Identifier(), "The accounts to acknowledge.", ["100000038"])
-    batch = Identifier("The batch with the lines without a number, or of added data.", _BATCH_ID)
+    batch = Scope("The batch with the lines without a number, or of added data.", _BATCH_ID)
     line_numbers = Values(
         WholeNumber(),
         "Lines of that batch. By default all of its lines without a number, or its open lines of added data.",
@@ -364,7 +365,7 @@ class AcknowledgementAnswerSchema(AnswerSchema):
 class ReceiptArgumentsSchema(Fields):
     """The query string of a receipt."""
 
-    batch = Identifier("The receipt of this batch, instead of the whole supplier.", _BATCH_ID)
+    batch = Scope("The receipt of this batch, instead of the whole supplier.", _BATCH_ID)
 
 
 class ReceiptExceptionBodySchema(CommandFields):
@@ -374,7 +375,7 @@ class ReceiptExceptionBodySchema(CommandFields):
     external_account_number = NormalIdentifier(
         "Of DIFFERING: only this account. Without it, everything that the problem concerns.", "10000003"
     )
-    batch = Identifier("In the receipt of this batch, instead of the whole supplier.", _BATCH_ID)
+    batch = Scope("In the receipt of this batch, instead of the whole supplier.", _BATCH_ID)
     reason = Identifier(
         "Why. It is kept: no personal data.",
         "The meter was replaced meanwhile.",

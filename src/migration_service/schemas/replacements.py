@@ -10,7 +10,7 @@ from migration_service.schemas.undo import BATCH_ID, PLAN_ID, UndoneWaveSchema, 
 class ReplacementTargetSchema(UndoTargetSchema):
     """The accounts to replace: those of a batch or a wave, or accounts by number."""
 
-    batch = fields.Identifier("Instead of numbers: all accounts of the lines of this batch.", BATCH_ID)
+    batch = fields.Scope("Instead of numbers: all accounts of the lines of this batch.", BATCH_ID)
     wave = fields.Object(
         UndoneWaveSchema, "Instead of numbers: all accounts of this wave.", {"plan_id": PLAN_ID, "number": 1}
     )

@@ -35,7 +35,7 @@ class UndoTargetSchema(CommandFields):
     external_account_numbers = fields.Values(
         fields.NormalIdentifier(), "The numbers of the accounts.", ["10000001"]
     )
-    batch = fields.Identifier(
+    batch = fields.Scope(
         "Instead of numbers: all accounts that this batch created, or what it has added to accounts.",
         BATCH_ID,
     )
@@ -74,7 +74,7 @@ class UndoBodySchema(UndoTargetSchema):
 class UndoListArgumentsSchema(Fields):
     """The query string of the list of undos."""
 
-    import_supplier = fields.Identifier("Only undos of this import supplier.", "DEMO_SUPPLIER")
+    import_supplier = fields.Scope("Only undos of this import supplier.", "DEMO_SUPPLIER")
     limit = page_limit("undos")
     cursor = Cursor(_UNDO_ID, max_length=128)
 

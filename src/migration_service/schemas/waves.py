@@ -14,6 +14,7 @@ from migration_payloads.schemas.fields import (
     NormalIdentifier,
     Object,
     Objects,
+    Scope,
     Text,
     Values,
     WholeNumber,
@@ -207,7 +208,7 @@ class WaveDecisionBodySchema(CommandFields):
 class WavePlanListArgumentsSchema(Fields):
     """The query string of the list of plans."""
 
-    import_supplier = Identifier("Only plans of this import supplier.", "DEMO_SUPPLIER")
+    import_supplier = Scope("Only plans of this import supplier.", "DEMO_SUPPLIER")
 
 
 class StratumAnswerSchema(AnswerSchema):

@@ -146,9 +146,13 @@ def test_what_cannot_go_live_is_refused_with_its_reason(batches: BatchClient, go
         "go_live_too_far": go_lives.post(at="2207-01-01T00:00:00Z"),
         "nothing_goes_live": go_lives.post(external_account_numbers=["nobody"]),
         "invalid": go_lives.post(external_account_numbers=[]),
+        "blank": go_lives.post(batch=""),
         "invalid_datetime": go_lives.post(at="tomorrow"),
         "go_live_not_found": go_lives.supplier.get(f"/go-lives/{uuid4()}/"),
     }
+    for it in ("2020-01-01T00:00:00Z", "2207-01-01T00:00:00Z"):
+        previewed, started = go_lives.post("/go-lives/preview/", at=it), go_lives.post(at=it)
+        assert previewed.json == started.json, "a preview refuses what the start does"
     for code, answer in refused.items():
         assert answer.status_code in (400, 404), answer.text
         body = answer.json or {}
@@ -235,10 +239,12 @@ def test_what_is_open_is_accepted_with_a_reason_by_another_person(
     assert refusal_of(go_lives.post(external_account_numbers=numbers)) == (400, "go_live_not_ready")
     accepted = accept(problem="DIFFERING").json
     assert (accepted["clean"], accepted["open"], len(accepted["exceptions"])) == (False, [], 2)
+    assert accept(problem="DIFFERING").json == accepted, "saying it again changes nothing"
     assert _is_ready(go_lives)
     assert refusal_of(go_lives.post(by="Grace")) == (400, "go_live_needs_another_person"), "the same key"
     go_lives.supplier.renew_key()
-    assert refusal_of(go_lives.post(by="Ada")) == (400, "go_live_needs_another_person"), "the same name"
+    for name in ("Ada", " ada"):
+        assert refusal_of(go_lives.post(by=name)) == (400, "go_live_needs_another_person"), "the same name"
     with go_lives.supplier.Session.begin() as session:
         session.execute(update(Comparison).values(finished_at=datetime.now(UTC) - timedelta(hours=25)))
     assert not _is_ready(go_lives)

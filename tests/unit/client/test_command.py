@@ -35,6 +35,23 @@ def test_the_help_of_each_command_begins_with_its_line_in_the_list() -> None:
     assert run("no-such-command").exit_code == 2
 
 
+@pytest.mark.parametrize("arguments", [("go-live", "start"), ("accounts", "skip"), ("undo", "start")])
+def test_a_line_without_an_account_ends_a_command_that_takes_accounts_of_a_file(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Without any account, a go-live would be that of the whole supplier."""
+    file = tmp_path / "vanished.ndjson"
+    file.write_text('{"external_account_number": "1"}\n\n{"account": "2"}\n')
+    decided = ("--yes", "--reason", "?") if arguments[0] == "undo" else ("--reason", "?")
+    more = ("--yes",) if arguments[0] == "go-live" else decided
+    place = ("--accounts-of", str(file), "--url", "http://127.0.0.1:1")
+    done = run(*arguments, "NORTHSTAR", *more, *place, MIGRATION_CLIENT_KEY="k")
+    assert (done.exit_code, done.output) == (
+        2,
+        f"Error: {file}: line 3 has no valid external_account_number.\n",
+    )
+
+
 def test_the_help_imports_no_command_and_no_http_library() -> None:
     script = (
         "import sys\n"

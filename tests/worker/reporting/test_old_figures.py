@@ -213,6 +213,10 @@ def test_csv_says_what_ndjson_says_and_the_newest_file_holds(
         (b'{"external_account_number": "1", "meter_points": 1}\n{', [("parse_error", "2")]),
         (b'{"external_account_number": "1"}', [("required", "1")]),
         (
+            b'{"external_account_number": " 1", "ledger_balances": {"E ": "1"}}',
+            [("outer_spaces", "1.external_account_number"), ("outer_spaces", "1.ledger_balances.E ")],
+        ),
+        (
             b'\n\n{"meter_points": -1}',
             [("required", "3.external_account_number"), ("out_of_range", "3.meter_points")],
         ),

@@ -22,6 +22,6 @@ def sentence(error: ClientError | OSError) -> str:
         return f"{place}{error.strerror or error}."
     if isinstance(error, ServiceError):
         found = [it for it in error.errors if it.detail != error.detail]
-        places = "".join(f" {it.detail} ({it.code} at {it.attr})" for it in found[:5])
-        return f"The service refuses this: {error.detail or error.code} ({error.code}){places}"
+        told = [f"{it.detail} ({it.code}{f' at {it.attr}' if it.attr else ''})" for it in found[:5]]
+        return " ".join([f"The service refuses this: {error.detail or error.code} ({error.code})", *told])
     return str(error)

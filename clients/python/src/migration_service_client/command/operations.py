@@ -225,6 +225,16 @@ def _more_options(described: Described) -> Iterator[click.Option]:
         yield click.Option(["--yes", "is_sure"], is_flag=True, help="Do not ask for confirmation.")
 
 
+def _read_numbers(file: Path) -> Iterator[str]:
+    """Yield the account number of each line of a file. One that is left out could mean all accounts."""
+    with open_lines(file) as lines:
+        for line in lines:
+            number = find_number(line.text or b"")
+            if number is None:
+                raise CannotRunError(f"{file}: line {line.number} has no valid external_account_number.")
+            yield number
+
+
 class _Run:
     """One run of a command."""
 
@@ -245,8 +255,7 @@ class _Run:
         if "reason" in given and not (given.get("previews", True) or given["reason"]):
             raise click.UsageError("Missing option '--reason'. Only --preview needs none.")
         for file in given.get("accounts_of", ()):
-            with open_lines(file) as lines:
-                given[_NUMBERS] += tuple(filter(None, (find_number(it.text or b"") for it in lines)))
+            given[_NUMBERS] += tuple(_read_numbers(file))
         with self._service.client() as client:
             if preview := _PREVIEWS.get(self._name):
                 only_previews = given.get("previews", False)

@@ -36,7 +36,7 @@ _COLUMNS = {
     "WavePlanAnswer": ("plan_id", "import_supplier", "name", "created_at", "finished_at", "undo_id"),
     "WaveAnswer": (
         *("number", "name", "state", "waits_for", "reason", "lines", "existing", "differing", "open"),
-        *("opens_at", "closes_at", "decided_by", "batch_id"),
+        *("opens_at", "closes_at", "ends_at_50", "ends_at_90", "fits_window", "decided_by", "batch_id"),
     ),
     "UndoAnswer": ("undo_id", "import_supplier", "batch_id", "state", "accounts", "started_by", "created_at"),
     "GoLiveAnswer": (

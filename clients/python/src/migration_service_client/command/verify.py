@@ -45,7 +45,8 @@ def verify(*, file: BinaryIO, key: str | None, sent: BinaryIO | None, as_json: b
         return
     scope = f"batch {head['scope']}" if head["scope"] else "the whole book"
     say(f"The certificate {head['certificate_id']} holds: {head['import_supplier']}, {scope}.")
-    say(f"Made {head['made_at']}, with {head['accounts']} accounts.")
+    accounts = "1 account" if head["accounts"] == 1 else f"{head['accounts']:,} accounts"
+    say(f"Made {head['made_at']}, with {accounts}.")
     if account:
         say(f"It has account {account['external_account_number']} as {account['service_account_number']}.")
         same = account["sent"] == account["created"]
