@@ -83,7 +83,7 @@ def _memory(bench: Bench) -> float:
 def measure_memory(bench: Bench) -> list[Row]:
     """Measure the largest web process and the largest worker process in megabytes."""
     rows = []
-    for name, program, most in (("web", "web", 115), ("worker", "interactive", 120)):
+    for name, program, most in (("web", "web", 125), ("worker", "interactive", 105)):
         sizes = [process.memory_info().rss / _MEGABYTE for process in bench.stack.processes(program)]
         rows.append(
             Row(
