@@ -38,6 +38,7 @@ from migration_service.services.processing.attempts import is_waiting, set_apart
 from migration_service.services.processing.slots import list_live_attempts
 from migration_service.services.reconciliation.comparisons import start_comparison, wait_for_comparison
 from migration_service.services.reconciliation.submitted import LIST_STAGED, count_submitted
+from migration_service.services.reconciliation.verdict import judge
 from migration_service.services.reporting.attempts import read_attempts
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.setup.teams import get_operations_team_id
@@ -164,6 +165,33 @@ _LINES = """
 """
 #: How many lines this transaction has read.
 _READ = "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'batch_line'"
+
+
+def test_the_verdict_of_a_batch_reads_no_other_accounts(filled: _Database) -> None:
+    sessions, customer = filled
+    with sessions.begin() as session:
+        supplier = get_import_supplier(session, customer.import_supplier, organisation_id=None)
+        owned = {"organisation_id": customer.organisation_id, "import_supplier_id": supplier.id}
+        session.add(Batch(id=_BATCH, mode="stage", source="upload", state="COMPLETED", **owned))
+        session.flush()
+        session.execute(text(_CREATED), {"batch_id": _BATCH, "supplier": supplier.id})
+    read = text(_READ.replace("batch_line", "account_import_process"))
+    with sessions.begin() as session:
+        session.execute(text("SET LOCAL enable_seqscan = off"))  # as with statistics of a large table
+        count_submitted(session, supplier.id, batch_id=_BATCH)  # reads all that might wait in any batch
+        counting = session.scalar(read)
+        assert judge(session, supplier.id, _BATCH).not_compared == 1
+        assert session.scalar(read) - 2 * counting < 20
+
+
+#: Five thousand created accounts, of which the batch has one.
+_CREATED = """
+    WITH created AS (
+        INSERT INTO account_import_process (import_supplier_id, external_account_number, state,
+            payload_sha256, rules_version, profile, account_created_at)
+        SELECT :supplier, number, 'IMPORTED', '', '', '', now() FROM generate_series(1, 5000) AS number)
+    INSERT INTO batch_line (batch_id, line_number, status, external_account_number)
+    VALUES (:batch_id, 1, 'IMPORTED', '1')"""
 
 
 def test_an_acknowledgement_is_found_by_its_account_or_line(filled: _Database) -> None:

@@ -20,7 +20,7 @@ from migration_service.errors import DuplicateLineError, LineTooLongError
 from migration_service.models import Batch
 from migration_service.services.batches.intake.control_totals import report_control_totals, sort_measures
 from migration_service.services.reconciliation.differences import Totals
-from migration_service.services.reconciliation.submitted import BATCH_ID, KEEP_UNSTAGED
+from migration_service.services.reconciliation.submitted import ACCOUNTS_OF_BATCH, BATCH_ID, KEEP_UNSTAGED
 from migration_service.states import BatchKind, BatchMode, BatchSource, LineStatus
 
 #: The numbers of lines that one piece of a comparison adds up, and whose text is read together.
@@ -302,11 +302,8 @@ _IS_SUPERSEDED = text(f"""
 #: that the text of its line is removed.
 _HAS_OTHER_VERSIONS = text(f"""
     SELECT EXISTS (
-        SELECT FROM batch_line AS line
-        JOIN account_import_process AS process ON process.import_supplier_id = :import_supplier_id
-         AND process.external_account_number = line.external_account_number
-        WHERE line.batch_id = :batch_id
-          AND process.staged_request_id IS DISTINCT FROM 'batch ' || CAST(:batch_id AS text))
+        SELECT FROM {ACCOUNTS_OF_BATCH} AS process
+        WHERE process.staged_request_id IS DISTINCT FROM 'batch ' || CAST(:batch_id AS text))
         OR EXISTS (
         SELECT FROM batch_line WHERE batch_id = :batch_id AND payload IS NULL
           AND NOT coalesce(errors @> '[{{"code": "{LineTooLongError.code}"}}]', false))

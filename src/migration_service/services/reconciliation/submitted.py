@@ -446,6 +446,16 @@ LIST_REFUSED = text(f"""
 """).bindparams(BATCH_ID, bindparam("code", type_=Text))
 
 
+#: The processes on the lines of a batch: they are found by their numbers, however many the supplier has.
+ACCOUNTS_OF_BATCH = """(
+    SELECT found.*
+    FROM (SELECT DISTINCT external_account_number FROM batch_line WHERE batch_id = :batch_id) AS own
+    CROSS JOIN LATERAL (
+        SELECT * FROM account_import_process
+        WHERE import_supplier_id = :import_supplier_id
+          AND external_account_number = own.external_account_number OFFSET 0) AS found)"""
+
+
 def _count_by_state(processes: str, counted: str = "DISTINCT process.id") -> TextClause:
     """Return the count of processes by state: all, those with a refused newer version, where that is open."""
     return text(f"""
@@ -458,12 +468,7 @@ def _count_by_state(processes: str, counted: str = "DISTINCT process.id") -> Tex
 COUNT_PROCESSES = _count_by_state(
     "FROM account_import_process AS process WHERE import_supplier_id = :import_supplier_id", "*"
 )
-COUNT_PROCESSES_OF_BATCH = _count_by_state("""
-    FROM batch_line AS line
-    JOIN account_import_process AS process
-      ON process.import_supplier_id = :import_supplier_id
-     AND process.external_account_number = line.external_account_number
-    WHERE line.batch_id = :batch_id""")
+COUNT_PROCESSES_OF_BATCH = _count_by_state(f"FROM {ACCOUNTS_OF_BATCH} AS process", "*").bindparams(BATCH_ID)
 COUNT_UNDECIDED = _count_by_state(_UNDECIDED).bindparams(BATCH_ID)
 
 #: Lines of stage and import batches of accounts that are no longer kept, and the lines of all kept batches

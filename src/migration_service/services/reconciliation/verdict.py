@@ -18,7 +18,12 @@ from migration_service.models import Batch, Comparison
 from migration_service.services.reconciliation.book_totals import BookTotals, read_book
 from migration_service.services.reconciliation.comparisons import find_kept, read_totals
 from migration_service.services.reconciliation.differences import Totals
-from migration_service.services.reconciliation.submitted import Submitted, count_submitted, is_of_added_data
+from migration_service.services.reconciliation.submitted import (
+    ACCOUNTS_OF_BATCH,
+    Submitted,
+    count_submitted,
+    is_of_added_data,
+)
 from migration_service.states import ImportState, Problem, UndoOutcome
 
 
@@ -90,39 +95,35 @@ def judge(
         "comparison_id": comparison.id if comparison else None,
     }
     adds_data = is_of_added_data(session, batch_id)
-    not_compared = 0 if adds_data else session.scalar(_COUNT_NOT_COMPARED, values) or 0
+    count_not_compared, count_created = _OF_BATCH if batch_id else _OF_SUPPLIER
+    not_compared = 0 if adds_data else session.scalar(count_not_compared, values) or 0
     if comparison is None:
         later = session.scalar(_COUNT_LATER_DIFFERING, values) or 0
         return Verdict(sent=sent, not_compared=not_compared, differing=later)
     totals = read_totals(comparison)
     batch = session.get_one(Batch, batch_id) if batch_id else None
-    created_since, undone_since = session.execute(_COUNT_SINCE, values).one()
     return Verdict(
         sent=sent,
         compared_from=comparison.started_at,
         compared_at=comparison.finished_at,
         totals=totals,
         book=None if adds_data else read_book(session, import_supplier_id, totals, batch),
-        created_since=created_since,
-        undone_since=undone_since,
+        created_since=session.scalar(count_created, values) or 0,
+        undone_since=session.scalar(_COUNT_UNDONE_SINCE, values) or 0,
         not_compared=not_compared,
         differing=totals.differing + (session.scalar(_COUNT_LATER_DIFFERING, values) or 0),
     )
 
 
-_PROCESSES = f"""
-    FROM account_import_process AS process
+_BATCH_ID = bindparam("batch_id", type_=Uuid)
+_CREATED = f"""
+    FROM {{}} AS process
     WHERE process.import_supplier_id = :import_supplier_id AND process.state = '{ImportState.IMPORTED}'
       AND (CAST(:since AS timestamptz) IS NULL OR process.account_created_at > :since)
-      AND (:batch_id IS NULL OR EXISTS (
-          SELECT FROM batch_line AS own
-          WHERE own.batch_id = :batch_id AND own.external_account_number = process.external_account_number))
 """
-_BATCH_ID = bindparam("batch_id", type_=Uuid)
-
-# Accounts created since the comparison began that no comparison of another scope has read since.
-_COUNT_NOT_COMPARED = text(f"""
-    SELECT count(*) {_PROCESSES}
+# Created since the comparison began, and read by no comparison of another scope since.
+_NOT_COMPARED = f"""
+    SELECT count(*) {_CREATED}
       AND NOT EXISTS (
           SELECT FROM comparison LEFT JOIN batch_line AS line
             ON line.batch_id = comparison.batch_id
@@ -130,17 +131,21 @@ _COUNT_NOT_COMPARED = text(f"""
           WHERE comparison.import_supplier_id = :import_supplier_id AND comparison.finished_at IS NOT NULL
             AND comparison.started_at >= process.account_created_at
             AND (comparison.batch_id IS NULL OR line.batch_id IS NOT NULL))
-""").bindparams(_BATCH_ID)
+"""
+# The statements that count the accounts that no comparison has read, and those created since.
+_OF_SUPPLIER, _OF_BATCH = (
+    [text(it.format(accounts)) for it in (_NOT_COMPARED, f"SELECT count(*) {_CREATED}")]
+    for accounts in ("account_import_process", ACCOUNTS_OF_BATCH)
+)
 
-_COUNT_SINCE = text(f"""
-    SELECT (SELECT count(*) {_PROCESSES}),
-           (SELECT count(*) FROM undo JOIN undo_line AS line ON line.undo_id = undo.id
-            JOIN account_import_process AS process ON process.id = line.account_import_process_id
-            WHERE undo.import_supplier_id = :import_supplier_id AND line.outcome = '{UndoOutcome.REVERTED}'
-              AND line.finished_at > :since
-              AND (:batch_id IS NULL OR EXISTS (
-                  SELECT FROM batch_line AS own WHERE own.batch_id = :batch_id
-                    AND own.external_account_number = process.external_account_number)))
+_COUNT_UNDONE_SINCE = text(f"""
+    SELECT count(*) FROM undo JOIN undo_line AS line ON line.undo_id = undo.id
+    JOIN account_import_process AS process ON process.id = line.account_import_process_id
+    WHERE undo.import_supplier_id = :import_supplier_id AND line.outcome = '{UndoOutcome.REVERTED}'
+      AND line.finished_at > :since
+      AND (:batch_id IS NULL OR EXISTS (
+          SELECT FROM batch_line AS own WHERE own.batch_id = :batch_id
+            AND own.external_account_number = process.external_account_number))
 """).bindparams(_BATCH_ID)
 
 # Of a supplier, the other differing accounts of its batches that were compared later.
