@@ -147,7 +147,12 @@ def pages(scene: Scene) -> list[str]:
 NO_PAGES = {
     *("static", "assets.bootstrap", "assets.dark", "openid.begin", "openid.come_back"),
     *("downloads.failed_lines", "downloads.results", "comparison.accounts", "undo.outcomes"),
-    *("downloads.hand_back", "suppliers.download_id_map", "certificates.download"),
+    *(
+        "downloads.hand_back",
+        "suppliers.download_id_map",
+        "suppliers.download_differences",
+        "certificates.download",
+    ),
     *("reports.of_supplier", "reports.of_batch", "reports.of_plan", "reports.of_wave", "audit.export"),
 }
 
