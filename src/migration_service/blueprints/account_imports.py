@@ -13,6 +13,8 @@ from migration_payloads.schemas.account import (
     LoadedAccount,
     read_account,
 )
+from migration_payloads.schemas.base import AnswerSchema, Fields
+from migration_payloads.schemas.fields import Choice
 from migration_payloads.validation import ValidatedAccount
 from migration_service import errors
 from migration_service.blueprints.description.examples import ACCOUNT, STAGED
@@ -23,15 +25,82 @@ from migration_service.blueprints.requests.interface import caller, make_bluepri
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.validation_report import answer_staged, answer_validated, reporting
 from migration_service.db.sql import autocommit
-from migration_service.schemas import validation
+from migration_service.schemas import answers, requests
+from migration_service.schemas.extracts import extract_moment
 from migration_service.schemas.requests import StagedAccountSchema
 from migration_service.services.imports import staging
 from migration_service.services.imports.newer_versions import note_invalid
 from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.states import Report
+
+
+class _ReportFields(Fields):
+    report = Choice(Report, "`full`: respond with all findings, including warnings.", "full")
+
+
+class StageArgumentsSchema(_ReportFields):
+    """The query string of the stage endpoint."""
+
+    extracted_at = extract_moment()
+
+
+class ReportArgumentsSchema(_ReportFields, requests.ValidateArgumentsSchema):
+    """The query string of the validate endpoint."""
+
+
+_VALID = "Whether the payload may be staged."
+_ERROR = {"detail": "This field is required.", "code": "required", "attr": "ledgers.0.ledger_code"}
+_WARNING = {"detail": "This is not a field here.", "code": "unknown_field", "attr": "customers.0.phone"}
+
+
+class ValidationReportSchema(AnswerSchema):
+    """Everything that the validation of a payload without errors found."""
+
+    valid = answers.Boolean(_VALID, True)
+    errors = answers.List(requests.FindingSchema, "Empty: the payload has no errors.", [])
+    warnings = answers.List(
+        requests.FindingSchema, "The warnings, which do not prevent staging, each with its path.", [_WARNING]
+    )
+    account = answers.Nested(AccountImportSchema, "The data as it is stored.", ACCOUNT)
+
+
+class StagingReportSchema(ValidationReportSchema):
+    """Everything that the validation of a staged payload found."""
+
+    result = requests.StagedAccountSchema().fields["result"]
+
+
+class _ReportedFaults(AnswerSchema):
+    """The members that the full report of a faulty payload has in addition to the body of an error."""
+
+    optional = frozenset({"valid", "warnings", "account"})
+
+    errors = answers.List(requests.FindingSchema, "Every error, each with its path.", [_ERROR])
+    valid = answers.Boolean(f"{_VALID} Only in a full report.", False)
+    warnings = answers.List(
+        requests.FindingSchema, "The warnings, each with its path. Only in a full report.", [_WARNING]
+    )
+    account = answers.Raw(
+        "Null, because nothing is stored. Only in a full report.",
+        None,
+        allow_none=True,
+        openapi={"enum": [None]},
+    )
+
+
+class ReportErrorBodySchema(_ReportedFaults, requests.ErrorBodySchema):
+    """The body of a 400 of validate, with or without the full report."""
+
+
+class AccountReportErrorBodySchema(_ReportedFaults, requests.AccountErrorBodySchema):
+    """The body of a 400 of stage, with or without the full report."""
+
+    optional = requests.AccountErrorBodySchema.optional | _ReportedFaults.optional
+
 
 blueprint = make_blueprint("account_imports", "", "Validate, stage and create accounts.")
 
-_STAGED = {"anyOf": [StagedAccountSchema, validation.StagingReportSchema]}
+_STAGED = {"anyOf": [StagedAccountSchema, StagingReportSchema]}
 
 
 def _find_errors() -> Sequence[errors.ErrorItem]:
@@ -44,10 +113,10 @@ def _find_errors() -> Sequence[errors.ErrorItem]:
 
 
 @blueprint.post("/validate-account/")
-@body.query_arguments(blueprint, validation.ReportArgumentsSchema(), find_errors=_find_errors)
+@body.query_arguments(blueprint, ReportArgumentsSchema(), find_errors=_find_errors)
 @blueprint.response(
     200,
-    {"anyOf": [AccountImportSchema, validation.ValidationReportSchema]},
+    {"anyOf": [AccountImportSchema, ValidationReportSchema]},
     example=ACCOUNT,
     headers=refer("X-Warning-Count"),
 )
@@ -55,7 +124,7 @@ def _find_errors() -> Sequence[errors.ErrorItem]:
     blueprint,
     errors.AccountFailedValidationError,
     errors.ImportSupplierNotFoundInBodyError,
-    body=validation.ReportErrorBodySchema,
+    body=ReportErrorBodySchema,
 )
 @body.document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
 def validate_account(arguments: dict[str, Any]) -> Response:
@@ -92,9 +161,9 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     errors.AccountImportInProgressError,
     errors.NewerVersionStagedError,
     errors.StagedQuotaReachedError,
-    body=validation.AccountReportErrorBodySchema,
+    body=AccountReportErrorBodySchema,
 )
-@body.query_arguments(blueprint, validation.StageArgumentsSchema(), find_errors=_find_errors)
+@body.query_arguments(blueprint, StageArgumentsSchema(), find_errors=_find_errors)
 @body.document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
 def stage_account(arguments: dict[str, Any]) -> Response:
     """Store an account payload, as often as needed until the account is created

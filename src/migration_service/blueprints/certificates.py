@@ -3,8 +3,13 @@
 from typing import Any
 
 from flask import Response, jsonify, url_for
+from marshmallow import validates_schema
+from marshmallow.exceptions import ValidationError
 
+from migration_payloads.schemas import fields
+from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_payloads.schemas.coded import example_of
+from migration_payloads.schemas.messages import Message
 from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import json_body, query_arguments
@@ -15,7 +20,10 @@ from migration_service.blueprints.requests.names import supplier_in_body
 from migration_service.blueprints.requests.paging import answer_list
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream
-from migration_service.schemas import certificates
+from migration_service.schemas import answers
+from migration_service.schemas.deciding import decided_by
+from migration_service.schemas.paging import Cursor, page_limit
+from migration_service.schemas.undo import UndoneWaveSchema
 from migration_service.services.access.api_keys import get_api_key_name
 from migration_service.services.certificates import reading
 from migration_service.services.certificates.making import start_certificate
@@ -23,19 +31,66 @@ from migration_service.services.reconciliation.comparisons import get_batch_to_r
 from migration_service.services.undo.orders import batch_in_body
 from migration_service.tasks import jobs
 
+_BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
+_PLAN_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b12"
+_CERTIFICATE_ID = "019aa5e0-9a31-7f00-8c15-6f2d1b7e4a91"
+_MOMENT = "2026-03-02T08:00:00Z"
+
+
+class CertificateBodySchema(CommandFields):
+    """The body for a certificate: of a supplier's book, or of the accounts of a batch or a wave."""
+
+    import_supplier = fields.NormalIdentifier("Code of the import supplier.", "DEMO_SUPPLIER", required=True)
+    batch = fields.Scope("Only the accounts on the lines of this batch.", _BATCH_ID)
+    wave = fields.Object(
+        UndoneWaveSchema, "Only the accounts of this wave.", {"plan_id": _PLAN_ID, "number": 1}
+    )
+    by = decided_by()
+
+    @validates_schema(skip_on_field_errors=True)
+    def check_target(self, data: dict[str, Any], **_kwargs: Any) -> None:
+        """Refuse a batch and a wave together."""
+        if "batch" in data and "wave" in data:
+            raise ValidationError(Message("Expected either a batch or a wave.", "invalid"), "wave")
+
+
+class CertificateListArgumentsSchema(Fields):
+    """The query string of the list of certificates."""
+
+    import_supplier = fields.Scope("Only certificates of this import supplier.", "DEMO_SUPPLIER")
+    limit = page_limit("certificates")
+    cursor = Cursor(_CERTIFICATE_ID, max_length=128)
+
+
+class CertificateAnswerSchema(AnswerSchema):
+    """A certificate, and how far it is."""
+
+    certificate_id = answers.UUID("Its id.", _CERTIFICATE_ID)
+    import_supplier = answers.String("Code of the import supplier.", "DEMO_SUPPLIER")
+    batch_id = answers.UUID("The batch, or null for a whole book.", _BATCH_ID, allow_none=True)
+    requested_by = answers.String("Who asked for it.", "Grace")
+    created_at = answers.Moment("When it was asked for, in UTC.", _MOMENT)
+    finished_at = answers.Moment("When it was signed, in UTC, or null.", _MOMENT, allow_none=True)
+    accounts = answers.Integer("The number of accounts in it, so far.", 100_000)
+    clean = answers.Boolean("Whether its receipt is clean. Null until it has ended.", True, allow_none=True)
+    public_key = answers.String(
+        "The public key with which it can be verified, in hexadecimal. Null until it has ended.",
+        "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",
+        allow_none=True,
+    )
+
+
 blueprint = make_blueprint("certificates", "certificates", "Prove to others what was migrated.")
 
-_ANSWER = certificates.CertificateAnswerSchema()
-_STARTED = certificates.CertificateAnswerSchema.example(
-    finished_at=None, accounts=0, clean=None, public_key=None
-)
-_BODY = {name: it for name, it in example_of(certificates.CertificateBodySchema).items() if name != "batch"}
+_ANSWER = CertificateAnswerSchema()
+_STARTED = CertificateAnswerSchema.example(finished_at=None, accounts=0, clean=None, public_key=None)
+_BODY = {name: it for name, it in example_of(CertificateBodySchema).items() if name != "batch"}
 _LINES = {"type": "string", "description": "The lines of the certificate, exactly as they are signed."}
 
 
 @blueprint.post("/", endpoint="start_certificate")
 @idempotent(blueprint)
-@blueprint.response(202, certificates.CertificateAnswerSchema, example=_STARTED)
+@blueprint.response(202, CertificateAnswerSchema, example=_STARTED)
 @answers_errors(
     blueprint,
     errors.ImportSupplierNotFoundInBodyError,
@@ -47,7 +102,7 @@ _LINES = {"type": "string", "description": "The lines of the certificate, exactl
     errors.CertificateStateError,
     *KEY_ERRORS,
 )
-@json_body(blueprint, certificates.CertificateBodySchema(), _BODY)
+@json_body(blueprint, CertificateBodySchema(), _BODY)
 def start(body: dict[str, Any]) -> Response:
     """Start a certificate
 
@@ -64,18 +119,18 @@ def start(body: dict[str, Any]) -> Response:
         certificate = start_certificate(session, supplier, batch_id, key=key, by=by)
         answer = jsonify(_ANSWER.dump(reading.describe_certificate(session, certificate)))
         answer.status_code = 202
-        answer.headers["Location"] = url_for("certificates.get_certificate", certificate_id=certificate.id)
+        answer.headers["Location"] = url_for("get_certificate", certificate_id=certificate.id)
         keep_with_effect(session, answer)
     jobs.dispatch(shared.celery, shared.Session, jobs.CERTIFICATES)
     return answer
 
 
 @blueprint.get("/", endpoint="list_certificates")
-@query_arguments(blueprint, certificates.CertificateListArgumentsSchema())
+@query_arguments(blueprint, CertificateListArgumentsSchema())
 @blueprint.response(
     200,
-    certificates.CertificateAnswerSchema(many=True),
-    example=[certificates.CertificateAnswerSchema.example()],
+    CertificateAnswerSchema(many=True),
+    example=[CertificateAnswerSchema.example()],
     headers=refer("Link"),
 )
 @answers_errors(blueprint)
@@ -90,8 +145,8 @@ def list_all(arguments: dict[str, Any]) -> Response:
 @blueprint.get("/<certificate_id>/", endpoint="get_certificate")
 @blueprint.response(
     200,
-    certificates.CertificateAnswerSchema,
-    example=certificates.CertificateAnswerSchema.example(),
+    CertificateAnswerSchema,
+    example=CertificateAnswerSchema.example(),
 )
 @answers_errors(blueprint, errors.CertificateNotFoundError)
 def get_one(certificate_id: str) -> Response:

@@ -4,6 +4,8 @@ from typing import Any
 
 from flask import Response
 
+from migration_payloads.schemas.base import Fields
+from migration_payloads.schemas.fields import WholeNumber
 from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import query_arguments
@@ -11,10 +13,20 @@ from migration_service.blueprints.requests.interface import caller, make_bluepri
 from migration_service.blueprints.requests.places import database_searches
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream
-from migration_service.schemas.reports import ReportArgumentsSchema
 from migration_service.services.reporting.report import make_report
 from migration_service.services.reporting.report_page import render_report
 from migration_service.services.reporting.report_subject import find_subject
+
+
+class ReportArgumentsSchema(Fields):
+    """The query string of a report."""
+
+    wave = WholeNumber(
+        "With the id of a plan: only its wave with this number.",
+        1,
+        parameter={"type": "integer", "minimum": 1},
+    )
+
 
 blueprint = make_blueprint("reports", "reports", "Reports that can be shared or printed.")
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from flask import Response
 
+from migration_payloads.schemas.base import AnswerSchema, Fields
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import refer
@@ -12,7 +13,8 @@ from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.reference import wait_until_known
 from migration_service.errors import TokenSessionNotFoundError
-from migration_service.schemas.sessions import SessionAnswerSchema, SessionListArgumentsSchema
+from migration_service.schemas import answers
+from migration_service.schemas.paging import Cursor, page_limit
 from migration_service.services.access.sessions import (
     ENDED_BY_ORGANISATION,
     SessionReport,
@@ -20,6 +22,30 @@ from migration_service.services.access.sessions import (
     list_sessions_of_organisation,
     report_session,
 )
+
+_SESSION_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
+
+
+class SessionListArgumentsSchema(Fields):
+    """The query string of the list of sessions."""
+
+    limit = page_limit("sessions")
+    cursor = Cursor(_SESSION_ID, max_length=128)
+
+
+class SessionAnswerSchema(AnswerSchema):
+    """A session, which starts when an API key is exchanged for tokens."""
+
+    session_id = answers.UUID("The id of the session. Its tokens have it as their claim sid.", _SESSION_ID)
+    api_key = answers.String("The prefix of the API key.", "ami_0123456789")
+    api_key_name = answers.String(
+        "The name of the API key, if it has one.", "nightly import", allow_none=True
+    )
+    address = answers.String("The address that started it.", "192.0.2.7", allow_none=True)
+    created_at = answers.Moment("When it started.", "2026-03-01T10:15:00Z")
+    expires_at = answers.Moment("When its last refresh token expires.", "2026-03-08T10:15:00Z")
+    ended_at = answers.Moment("When it was ended. Null if it has not been ended.", None, allow_none=True)
+
 
 _SCHEMA = SessionAnswerSchema()
 

@@ -6,6 +6,8 @@ from typing import Any
 from flask import Response, jsonify
 from sqlalchemy.orm import Session
 
+from migration_payloads.schemas.base import AnswerSchema, CommandFields
+from migration_payloads.schemas.fields import Identifier, NormalIdentifier, Values
 from migration_service import errors
 from migration_service.blueprints.description.examples import SUPPLIER
 from migration_service.blueprints.description.openapi import answers_errors
@@ -15,11 +17,37 @@ from migration_service.blueprints.requests.names import supplier_in_body
 from migration_service.blueprints.requests.places import database_searches
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.sql import OpenTransaction
-from migration_service.schemas.skipping import SkipBodySchema, SkippedAnswerSchema
+from migration_service.schemas import answers
+from migration_service.schemas.deciding import decided_by
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.imports.states import refusal
 from migration_service.states import ImportState
+
+
+class SkipBodySchema(CommandFields):
+    """The body for skipping accounts."""
+
+    import_supplier = NormalIdentifier(
+        "Code of the accounts' import supplier.", "DEMO_SUPPLIER", required=True
+    )
+    external_account_numbers = Values(
+        NormalIdentifier(), "The numbers of the accounts.", ["10000001"], required=True
+    )
+    reason = Identifier(
+        "Why they are left out. It is kept: no personal data.",
+        "No longer in the book of the second delivery.",
+        required=True,
+        max_length=1_000,
+    )
+    by = decided_by()
+
+
+class SkippedAnswerSchema(AnswerSchema):
+    """How many accounts are skipped."""
+
+    skipped = answers.Integer("Accounts of the request, which are all skipped now.", 1)
+
 
 blueprint = make_blueprint("skipping", "account-import-process/skip", "Leave accounts out.")
 
