@@ -2,13 +2,18 @@
 
 PostgreSQL is the queue of record. A message only tells a worker to read a row. If one is lost, the sweep
 publishes it again some seconds later. If one is delivered twice, the second delivery finds nothing to do.
+
+A heartbeat for health checks: a file whose modification time shows when a worker or beat was last active.
+
+A health check that ran a Celery command every few seconds would cost more than the work that it monitors.
+Reading the age of a file costs nothing.
 """
 
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from celery.signals import beat_init, setup_logging
+from celery.signals import after_task_publish, beat_init, heartbeat_sent, setup_logging
 from kombu import Queue
 
 from migration_service.config import Settings
@@ -16,7 +21,6 @@ from migration_service.connections import Sentinels
 from migration_service.metrics.broker import UNACKED_KEY
 from migration_service.tasks import names
 from migration_service.tasks.app import MigrationCelery
-from migration_service.tasks.heartbeat import show_heartbeat
 
 #: The most publishing connections of a web process. With fewer, requests would queue behind a broker that
 #: does not respond.
@@ -148,3 +152,19 @@ def _send_no_events(sender: Any, **_kwargs: Any) -> None:
     Beat sends no other tasks. Their `send_events=False` does the same for the events of the worker.
     """
     sender.app.conf.task_send_sent_event = False
+
+
+def show_heartbeat(path: Path) -> None:
+    """Touch `path` while this process is active: with every heartbeat of a worker, or task sent by beat.
+
+    A worker's heartbeat comes from the loop that takes messages, and stops while the broker is unavailable.
+    """
+
+    def touch(**_kwargs: Any) -> None:
+        path.touch()
+
+    def watch_beat(**_kwargs: Any) -> None:
+        after_task_publish.connect(touch, weak=False)
+
+    heartbeat_sent.connect(touch, weak=False)
+    beat_init.connect(watch_beat, weak=False)

@@ -9,8 +9,7 @@ from unittest.mock import patch
 from uuid import UUID
 
 from migration_service.services.batches import clock
-from migration_service.services.waves.reconciliation import reconcile_waves
-from migration_service.services.waves.sweep import advance_plans
+from migration_service.services.waves.sweep import advance_plans, reconcile_waves
 from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
 

@@ -1,15 +1,302 @@
-"""Metrics for Prometheus. They require the token, or are limited to this machine if no token is set."""
+"""Metrics for Prometheus. They require the token, or are limited to this machine if no token is set.
+
+The metrics that are read from Redis and from small database indexes for each request to /metrics.
+
+They describe the whole service. All web servers show the same values, so queries use `max`, not `sum`.
+"""
 
 import hmac
+import logging
+import math
 import re
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import ip_address
 
 from flask import Blueprint, Response, current_app, request
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
+from redis import RedisError
+from sqlalchemy import func, select
+from sqlalchemy.exc import SQLAlchemyError
 
-from migration_service.blueprints.metrics_collector import ServiceMetrics
-from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.requests.resources import Resources, resources
+from migration_service.connections import try_write
 from migration_service.errors import NotFoundError, UnauthenticatedError
+from migration_service.metrics.broker import read_broker
+from migration_service.metrics.disks import read_disks
 from migration_service.metrics.process import CONTENT_TYPE, exposition
+from migration_service.metrics.shared import (
+    SECONDS_BUCKETS,
+    WAIT_BUCKETS,
+    Times,
+    read_counts,
+    read_queue_waits,
+    read_task_times,
+    read_vendor_calls,
+)
+from migration_service.services.events.horizon import find_holder
+from migration_service.services.processing.slots import Slots
+from migration_service.services.reporting.counts import (
+    OpenBatches,
+    list_replication_slots,
+    read_database_bytes,
+    read_in_progress,
+    read_open_batches,
+)
+from migration_service.services.setup.backups import find_last_backup
+from migration_service.services.waves.reading import WaitingWave, list_waiting
+from migration_service.services.waves.states import DECIDABLE
+from migration_service.tasks.names import KEY_PREFIX, QUEUES
+
+logger = logging.getLogger(__name__)
+
+#: The result is reused for this many seconds, so that simultaneous requests cost no more than one.
+FRESH_SECONDS = 2.0
+
+
+class ServiceMetrics(Collector):
+    """The metrics of the whole service."""
+
+    def __init__(self, shared: Resources) -> None:
+        self._Session = shared.Session
+        self._redis = shared.redis
+        self._settings = shared.settings
+        self._commits = shared.commits
+        self._lock = threading.Lock()
+        self._known: list[Metric] = []
+        self._known_at = -math.inf
+
+    def collect(self) -> Iterable[Metric]:
+        """Return every available metric. `migration_part_up` shows which parts are unavailable."""
+        with self._lock:
+            if time.monotonic() - self._known_at > FRESH_SECONDS:
+                self._known = list(self._read())
+                self._known_at = time.monotonic()
+            return self._known
+
+    def _read(self) -> Iterator[Metric]:
+        up = GaugeMetricFamily(
+            "migration_part_up", "Whether a part answers and accepts writes.", labels=["part"]
+        )
+        for part, read, expected in (
+            ("database", self._read_database, SQLAlchemyError),
+            ("redis", self._read_redis, RedisError),
+        ):
+            try:
+                yield from list(read())
+                up.add_metric([part], 0 if part == "database" and self._commits.commits_wait() else 1)
+            except expected as error:
+                logger.warning("%s is unavailable for /metrics: %s", part, type(error).__name__)
+                up.add_metric([part], 0)
+        yield up
+        yield from self._read_disks()
+
+    def _read_disks(self) -> Iterator[Metric]:
+        free = GaugeMetricFamily(
+            "migration_disk_free_bytes",
+            "Free bytes on the disk of a folder of this machine.",
+            labels=["folder"],
+        )
+        size = GaugeMetricFamily("migration_disk_size_bytes", "The size of that disk.", labels=["folder"])
+        for disk in read_disks(self._settings.home, self._settings.upload_folder):
+            free.add_metric([disk.kept], disk.free)
+            size.add_metric([disk.kept], disk.size)
+        yield free
+        yield size
+
+    def _read_database(self) -> Iterator[Metric]:
+        with self._Session.begin() as session:
+            now = read_in_progress(session)
+            batches = read_open_batches(session)
+            waiting = list_waiting(session)
+            stored = read_database_bytes(session)
+            replication_slots = list_replication_slots(session)
+            holder = find_holder(session)
+            backup = find_last_backup(session)
+            database_time = session.scalar(select(func.extract("epoch", func.clock_timestamp())))
+            offset = time.time() - float(database_time or 0)
+        yield GaugeMetricFamily("migration_database_bytes", "The size of the database.", value=stored)
+        yield GaugeMetricFamily(
+            "migration_clock_offset_seconds",
+            "How far the clock of this web server is ahead of that of PostgreSQL.",
+            value=offset,
+        )
+        if backup:
+            yield GaugeMetricFamily(
+                "migration_backup_age_seconds",
+                "The time since the last backup, as `migration-service backups taken` was told.",
+                value=max(0.0, time.time() - backup.timestamp()),
+            )
+        held = GaugeMetricFamily(
+            "migration_replication_slot_held_bytes",
+            "Bytes of WAL that a replication slot retains.",
+            labels=["slot"],
+        )
+        active = GaugeMetricFamily(
+            "migration_replication_slot_active", "Whether a replication slot is read.", labels=["slot"]
+        )
+        for slot in replication_slots:
+            held.add_metric([slot.name], slot.held_bytes)
+            active.add_metric([slot.name], slot.active)
+        yield from (held, active)
+        yield GaugeMetricFamily(
+            "migration_attempts_in_progress",
+            "Accounts that are being created, for requests and for batches.",
+            value=now.attempts,
+        )
+        yield GaugeMetricFamily(
+            "migration_oldest_dispatch_age_seconds",
+            "Age of the oldest attempt in progress of a single request.",
+            value=now.oldest_seconds,
+        )
+        yield GaugeMetricFamily(
+            "migration_slots_limit",
+            "The largest number of accounts processed at the same time, or +Inf without a limit.",
+            value=math.inf if now.limit is None else now.limit,
+        )
+
+        yield GaugeMetricFamily(
+            "migration_event_horizon_age_seconds",
+            "Age of the oldest open transaction that has written something. No later event can be read yet.",
+            value=holder.seconds if holder else 0.0,
+        )
+        yield from _batch_metrics(batches)
+        yield _read_decisions({it.import_supplier for it in batches}, waiting)
+
+    def _read_redis(self) -> Iterator[Metric]:
+        try_write(self._redis)
+        slots = Slots(self._redis)
+        yield GaugeMetricFamily("migration_slots_in_use", "Slots that are held.", value=slots.in_use())
+        age = slots.seconds_since_reconcile()
+        yield GaugeMetricFamily(
+            "migration_sweep_age_seconds",
+            "Time since the sweep last compared the slots with the database. Beat starts a sweep every 5 s.",
+            value=math.inf if age is None else age,
+        )
+        yield from self._read_queues()
+        yield _histogram(
+            "migration_task_duration_seconds",
+            "Tasks by name and outcome.",
+            ["task", "state"],
+            read_task_times(self._redis),
+        )
+        yield _histogram(
+            "migration_vendor_call_duration_seconds",
+            "Calls to payment vendors by outcome, including retries.",
+            ["vendor", "outcome"],
+            read_vendor_calls(self._redis),
+        )
+        yield _histogram(
+            "migration_queue_wait_seconds",
+            "The time that messages waited in their queue before a worker started on them.",
+            ["queue"],
+            read_queue_waits(self._redis),
+            WAIT_BUCKETS,
+        )
+        yield from self._read_counts()
+
+    def _read_queues(self) -> Iterator[Metric]:
+        counts = read_broker(self._redis, QUEUES, KEY_PREFIX)
+        waiting = GaugeMetricFamily(
+            "migration_queue_messages", "Messages that no worker has taken.", labels=["queue"]
+        )
+        for queue, length in counts.waiting.items():
+            waiting.add_metric([queue], length)
+        yield waiting
+        yield GaugeMetricFamily(
+            "migration_unacknowledged_messages",
+            "Messages that workers have taken and not finished.",
+            value=counts.unacknowledged,
+        )
+
+    def _read_counts(self) -> Iterator[Metric]:
+        counts = read_counts(self._redis)
+        if counts is None:
+            return
+        accounts = GaugeMetricFamily(
+            "migration_accounts", "Account import processes.", labels=["supplier", "state"]
+        )
+        for supplier, state, count in counts["accounts"]:
+            accounts.add_metric([supplier, state], count)
+        attempts = CounterMetricFamily(
+            "migration_attempts", "Attempts that ended.", labels=["outcome", "code"]
+        )
+        for outcome, code, count in counts["attempts"]:
+            attempts.add_metric([outcome, code], count)
+        yield accounts
+        yield attempts
+        yield GaugeMetricFamily(
+            "migration_counted_timestamp_seconds",
+            "When accounts and attempts were counted, as a Unix time.",
+            value=counts["counted_at"],
+        )
+
+
+def _histogram(
+    name: str,
+    about: str,
+    labels: list[str],
+    found: Iterable[Times],
+    buckets: Sequence[float] = SECONDS_BUCKETS,
+) -> Metric:
+    limits = [*map(str, buckets), "+Inf"]
+    histogram = HistogramMetricFamily(name, about, labels=labels)
+    for times in found:
+        counts = list(zip(limits, times.buckets, strict=True))
+        histogram.add_metric(times.labels, counts, times.seconds)
+    return histogram
+
+
+def _batch_metrics(suppliers: list[OpenBatches]) -> Iterator[Metric]:
+    batches = GaugeMetricFamily(
+        "migration_open_batches", "Batches that have not ended.", labels=["supplier", "state"]
+    )
+    lines = GaugeMetricFamily(
+        "migration_open_batch_lines",
+        "Lines of the batches that have not ended.",
+        labels=["supplier", "status"],
+    )
+    idle = GaugeMetricFamily(
+        "migration_batch_idle_seconds",
+        "The longest time for which no line of a running batch has been processed.",
+        labels=["supplier"],
+    )
+    paused = GaugeMetricFamily(
+        "migration_batches_paused_by_errors",
+        "Batches that the error threshold has paused.",
+        labels=["supplier"],
+    )
+    for supplier in suppliers:
+        paused.add_metric([supplier.import_supplier], supplier.paused_by_errors)
+        idle.add_metric([supplier.import_supplier], supplier.idle_seconds)
+        for state, count in supplier.batches.items():
+            batches.add_metric([supplier.import_supplier, state], count)
+        for status, count in supplier.lines.items():
+            lines.add_metric([supplier.import_supplier, status], count)
+    yield batches
+    yield lines
+    yield idle
+    yield paused
+
+
+def _read_decisions(suppliers: set[str], waiting: list[WaitingWave]) -> Metric:
+    """Return how long each supplier's waves have waited for a decision, or 0 if none is waiting."""
+    longest = {(code, str(state)): 0.0 for code in suppliers for state in DECIDABLE}
+    for it in waiting:
+        key = (it.import_supplier, it.wave.state)
+        longest[key] = max(longest.get(key, 0.0), it.seconds)
+    metric = GaugeMetricFamily(
+        "migration_wave_decision_age_seconds",
+        "The longest time for which a reconciled wave has waited for a person to decide.",
+        labels=["supplier", "found"],
+    )
+    for labels, seconds in sorted(longest.items()):
+        metric.add_metric(labels, seconds)
+    return metric
+
 
 blueprint = Blueprint("metrics", __name__)
 

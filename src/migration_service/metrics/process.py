@@ -1,7 +1,7 @@
 """The counters and timers of this process, and the rendering of all metrics for Prometheus.
 
 Every label has a closed set of values: route templates instead of paths, and codes instead of sentences.
-`blueprints.metrics_collector` has the metrics that are determined when they are requested.
+`blueprints.metrics` has the metrics that are determined when they are requested.
 """
 
 from collections.abc import Callable

@@ -16,8 +16,7 @@ from migration_service.services.processing.attempts import GIVEN_AGAIN_AFTER, is
 from migration_service.services.processing.signals import announce, notify
 from migration_service.services.processing.slots import reconcile_slots
 from migration_service.services.reporting.retention import PIECE, removals
-from migration_service.services.waves.reconciliation import reconcile_waves
-from migration_service.services.waves.sweep import advance_plans
+from migration_service.services.waves.sweep import advance_plans, reconcile_waves
 from migration_service.tasks.accounts import publish_set
 from migration_service.tasks.app import celery_app
 from migration_service.tasks.batches import feed_batches

@@ -2,20 +2,184 @@
 
 import http.client
 import os
+import signal
 import subprocess
-from contextlib import closing, suppress
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing, suppress
+from dataclasses import dataclass
 from http import HTTPStatus
+from types import FrameType
 
-from migration_service_local.console import Output
+from migration_service_local.console import LogPump, Output
 from migration_service_local.errors import StartError
 from migration_service_local.servers.home import Home
 from migration_service_local.servers.ports import LOOPBACK, Ports
 from migration_service_local.servers.postgres import Postgres
-from migration_service_local.servers.process import Child, stop_children
+from migration_service_local.servers.process import Child, Program, stop_children
 from migration_service_local.servers.valkey import Valkey
 from migration_service_local.up.options import DEFAULT_FLOWER_PORT, DEFAULT_WEB_PORT, UpOptions
 from migration_service_local.up.programs import FLOWER_USER, Programs
-from migration_service_local.up.supervisor import StopRequestedError, Supervisor
+
+#: The pauses between two looks, while it starts and afterwards.
+_TICK_SECONDS, _SERVING_TICK_SECONDS = 0.05, 0.5
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+#: After this many seconds a program counts as healthy, and its number of deaths starts again.
+_HEALTHY_SECONDS = 20.0
+#: The number of consecutive deaths after which the operator is warned.
+_CRASH_LOOP = 3
+_LONGEST_PAUSE_SECONDS = 30.0
+
+
+class StopRequestedError(Exception):
+    """A signal arrived during the start."""
+
+
+def pause_before_restart(deaths: int) -> float:
+    """Return the seconds to wait after this many consecutive deaths: none at first, then 1, 2, 4 ... 30."""
+    return 0.0 if deaths <= 1 else min(2.0 ** (deaths - 2), _LONGEST_PAUSE_SECONDS)
+
+
+class _Watched:
+    """A program, its child if it is running, and its consecutive deaths."""
+
+    def __init__(self, program: Program, output: Output) -> None:
+        self.program = program
+        self.deaths = 0
+        self.restart_at = 0.0
+        self._output = output
+        self.start()
+
+    def start(self) -> None:
+        self.started_at = time.monotonic()
+        self.child = Child(self.program, subprocess.PIPE)
+        if self.child.process.stdout is None:
+            raise RuntimeError("a program without a pipe for its log")
+        self.pump = LogPump(self.program.name, self.child.process.stdout, self._output)
+        self.running = True
+
+    def check(self) -> None:
+        """Detect a death and schedule the restart, or restart the program if it is time."""
+        now = time.monotonic()
+        if self.running and self.child.has_ended():
+            self.running = False
+            self.pump.finish()
+            self.deaths = 1 if now - self.started_at > _HEALTHY_SECONDS else self.deaths + 1
+            pause = pause_before_restart(self.deaths)
+            self.restart_at = now + pause
+            self._report(pause)
+        elif not self.running and now >= self.restart_at:
+            self.start()
+
+    def is_crash_looping(self) -> bool:
+        return self.deaths >= _CRASH_LOOP and (
+            not self.running or time.monotonic() - self.started_at < _HEALTHY_SECONDS
+        )
+
+    def _report(self, pause: float) -> None:
+        ending = _describe_ending(self.child.process.returncode)
+        again = f"in {pause:.0f} s" if pause else "at once"
+        if self.deaths < _CRASH_LOOP:
+            self._output.say(f"{self.program.name} {ending}. It is restarted {again}.")
+            return
+        self._output.alarm(
+            f"{self.program.name} keeps dying: {self.deaths} times in a row",
+            [f"It {ending}, and is restarted {again}. Its last lines:", "", *self.pump.last_lines],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    members: list[_Watched]
+    server: bool
+
+
+def _describe_ending(returncode: int) -> str:
+    if returncode < 0:
+        return f"was killed by {signal.Signals(-returncode).name}"
+    return f"ended with exit status {returncode}"
+
+
+class Supervisor(AbstractContextManager["Supervisor"]):
+    """Runs programs in groups: started in order, stopped in the opposite order.
+
+    Use it in a `with` statement of the main thread. Within it, SIGINT, SIGTERM and SIGHUP only request the
+    stop (`stopping`). At the end everything is stopped, even after an exception. After a second signal the
+    programs are killed, but the servers are still stopped cleanly.
+    """
+
+    def __init__(self, output: Output) -> None:
+        self.output = output
+        self._groups: list[_Group] = []
+        self._signals = 0
+
+    def __enter__(self) -> "Supervisor":
+        self._handlers = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        try:
+            self._stop_everything()
+        finally:
+            for number, handler in self._handlers.items():
+                signal.signal(number, handler)
+
+    @property
+    def stopping(self) -> bool:
+        """Return True if a signal requested the stop."""
+        return self._signals > 0
+
+    def start(self, *programs: Program, server: bool = False) -> None:
+        """Start a group of programs, which will be stopped together. A `server` is never killed."""
+        group = _Group([], server)
+        self._groups.append(group)
+        for program in programs:
+            group.members.append(_Watched(program, self.output))
+
+    def run(self, until: Callable[[], bool] = lambda: False) -> None:
+        """Keep everything running until `until` returns True, or a signal arrives."""
+        while not self.stopping and not until():
+            self._look()
+            time.sleep(_SERVING_TICK_SECONDS)
+
+    def run_until_ready(self, is_ready: Callable[[], bool], what: str, *, seconds: float = 60) -> None:
+        """Wait for the start of `what`.
+
+        Raise StartError if it takes too long or a program keeps dying, and StopRequestedError after a signal.
+        """
+        deadline = time.monotonic() + seconds
+        while not is_ready():
+            if self.stopping:
+                raise StopRequestedError
+            self._look()
+            for watched in self._all():
+                if watched.is_crash_looping():
+                    raise StartError(f"{watched.program.name} does not start; its last lines are above.")
+            if time.monotonic() > deadline:
+                raise StartError(f"{what} did not become ready within {seconds:.0f} seconds.")
+            time.sleep(_TICK_SECONDS)
+
+    def _all(self) -> list[_Watched]:
+        return [watched for group in self._groups for watched in group.members]
+
+    def _look(self) -> None:
+        for watched in self._all():
+            watched.check()
+
+    def _stop_everything(self) -> None:
+        while self._groups:
+            group = self._groups.pop()
+            running = [watched for watched in group.members if watched.running]
+            if running:
+                self.output.say(f"stopping {', '.join(watched.program.name for watched in running)}")
+            hurry = (lambda: False) if group.server else (lambda: self._signals > 1)
+            stop_children([watched.child for watched in running], hurry=hurry)
+            for watched in running:
+                watched.pump.finish()
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self._signals += 1
 
 
 def run_up(options: UpOptions, output: Output) -> None:

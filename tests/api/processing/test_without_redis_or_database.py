@@ -16,7 +16,7 @@ from redis.exceptions import ResponseError
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.blueprints.metrics_collector import ServiceMetrics
+from migration_service.blueprints.metrics import ServiceMetrics
 from migration_service.blueprints.requests.resources import resources
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import func, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.blueprints import metrics_collector
+from migration_service.blueprints import metrics
 from migration_service.config import Settings
 from migration_service.metrics.shared import add_task_time
 from migration_service.models import Batch
@@ -142,7 +142,7 @@ def test_the_age_of_the_transaction_that_events_wait_for_is_a_metric(
     name = "migration_event_horizon_age_seconds"
     client = make_client(migrated)
     assert value(read_samples(client), name) == 0
-    with sessions() as session, patch.object(metrics_collector, "FRESH_SECONDS", 0.0):
+    with sessions() as session, patch.object(metrics, "FRESH_SECONDS", 0.0):
         session.execute(text("SELECT pg_current_xact_id()"))
         first = value(read_samples(client), name)
         assert 0 < first < value(read_samples(client), name)
@@ -154,7 +154,7 @@ def test_a_stalled_batch_has_the_time_since_its_last_progress(
     worker_resources: WorkerResources,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(metrics_collector, "FRESH_SECONDS", -1.0)
+    monkeypatch.setattr(metrics, "FRESH_SECONDS", -1.0)
     batches = BatchClient(supplier, worker_resources)
     batch_id = batches.start(supplier.accounts(1))
 
@@ -181,7 +181,7 @@ def test_batches_that_the_error_threshold_paused_and_waves_that_wait_have_metric
     worker_resources: WorkerResources,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(metrics_collector, "FRESH_SECONDS", -1.0)
+    monkeypatch.setattr(metrics, "FRESH_SECONDS", -1.0)
     waves = WaveClient(BatchClient(supplier, worker_resources))
 
     def read() -> tuple[float, float, float]:
@@ -210,7 +210,7 @@ def test_refused_lines_of_an_import_count_as_failed_attempts_and_the_count_never
     worker_resources: WorkerResources,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(metrics_collector, "FRESH_SECONDS", -1.0)
+    monkeypatch.setattr(metrics, "FRESH_SECONDS", -1.0)
     batches = BatchClient(supplier, worker_resources)
 
     def failed() -> float:
@@ -242,7 +242,7 @@ def exported(
 ) -> set[str]:
     """The name of every sample that /metrics can have."""
     # Another test may have requested it a moment ago.
-    monkeypatch.setattr(metrics_collector, "FRESH_SECONDS", -1.0)
+    monkeypatch.setattr(metrics, "FRESH_SECONDS", -1.0)
     worker_resources.redis.delete("migration:metrics:rest")
     count_accounts_for_metrics()
     with worker_resources.Session.begin() as session:

@@ -17,12 +17,14 @@ from migration_service.services.setup.vendors import get_payment_vendor
 from migration_service.tasks.resources import WorkerResources
 from migration_service_local.console import Output, Terminal
 from migration_service_local.demo.added_data import VENDOR
-from migration_service_local.demo.report import Sample, client_lines, show_addresses
 from migration_service_local.demo.sample import (
     NO_ADDRESS,
     ORGANISATION,
+    Sample,
+    client_lines,
     make_sample_supplier,
     set_up_sandbox_vendor,
+    show_addresses,
     take_down_sandbox_vendor,
 )
 from support.factories import make_customer

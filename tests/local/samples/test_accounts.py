@@ -20,7 +20,7 @@ from migration_payloads.schemas.account import ACCOUNT_IMPORT
 from migration_payloads.schemas.base import load
 from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service_local import samples
-from migration_service_local.samples.parallel import ACCOUNTS_A_CHUNK, BookOrder, generate_chunks
+from migration_service_local.cli.samples import ACCOUNTS_A_CHUNK, BookOrder, generate_chunks
 
 Account = dict[str, Any]
 TODAY = date(2026, 3, 15)

@@ -22,7 +22,7 @@ from migration_service_local.servers.orphans import find_processes, stop_orphans
 from migration_service_local.servers.process import Child, Program
 from migration_service_local.up.options import Scale
 from migration_service_local.up.programs import Programs
-from migration_service_local.up.supervisor import StopRequestedError, Supervisor, pause_before_restart
+from migration_service_local.up.run import StopRequestedError, Supervisor, pause_before_restart
 from support.deployment_files import seconds_of_web, seconds_of_workers
 from support.servers import processes_in, temporary_folder, wait_until
 

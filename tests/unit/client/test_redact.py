@@ -16,7 +16,7 @@ from migration_payloads.files.ndjson import Line
 from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service_client.command import main
 from migration_service_client.command.book_profile import profile_book
-from migration_service_client.command.redaction import Redaction, find
+from migration_service_client.command.redact import Redaction, find
 from migration_service_local.samples import FAULTS, break_account, generate_accounts
 from migration_service_local.samples.faults import choose_fault
 from support.batch_client import ndjson

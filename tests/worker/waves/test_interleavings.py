@@ -16,8 +16,12 @@ from migration_service.services.reconciliation.submitted import Submitted
 from migration_service.services.reconciliation.verdict import Verdict
 from migration_service.services.waves.acts import approve_wave, pause_wave, start_wave, stop_wave
 from migration_service.services.waves.reading import lock_wave
-from migration_service.services.waves.reconciliation import reconcile_piece, reconcile_waves
-from migration_service.services.waves.sweep import advance_plan, advance_plans
+from migration_service.services.waves.sweep import (
+    advance_plan,
+    advance_plans,
+    reconcile_piece,
+    reconcile_waves,
+)
 from migration_service.tasks.resources import WorkerResources
 from support.audit import audited
 from support.batch_client import BatchClient
@@ -200,7 +204,7 @@ def test_a_wave_that_is_stopped_while_it_is_reconciled_is_decided_once(waves: Wa
 def test_no_wave_is_approved_after_the_next_one_has_begun(waves: WaveClient, plan: Plan, found: str) -> None:
     def script() -> Script:
         planned = plan(is_created=True)
-        with patch("migration_service.services.waves.reconciliation.judge") as judged:
+        with patch("migration_service.services.waves.sweep.judge") as judged:
             judged.return_value = Verdict(sent=Submitted(open=int(found == "DIFFERS")))
             reconcile_waves(waves.supplier.Session, seconds=60)
         assert planned.state() == found
@@ -220,7 +224,7 @@ def test_no_wave_is_approved_after_the_next_one_has_begun(waves: WaveClient, pla
 def test_of_an_approval_and_a_stop_one_holds(waves: WaveClient, plan: Plan) -> None:
     def script() -> Script:
         planned = plan(is_created=True)
-        with patch("migration_service.services.waves.reconciliation.judge") as judged:
+        with patch("migration_service.services.waves.sweep.judge") as judged:
             judged.return_value = Verdict(sent=Submitted(open=1))
             waves.sweep()
         assert planned.state() == "DIFFERS"

@@ -5,12 +5,14 @@ Its errors are pages, which say what happened and what to do next.
 
 import hmac
 import logging
+from contextvars import copy_context
 from datetime import timedelta
 from hashlib import sha256
 from http import HTTPStatus
 from importlib import import_module
+from typing import Any
 
-from flask import Flask, Response, current_app, make_response, render_template, request
+from flask import Flask, Response, current_app, g, make_response, render_template, request
 from flask_wtf import CSRFProtect
 from jinja2 import StrictUndefined
 from sqlalchemy.exc import DataError, IntegrityError, OperationalError
@@ -21,17 +23,18 @@ from migration_service import errors
 from migration_service.blueprints.console.access import guard_views
 from migration_service.blueprints.console.display import add_filters
 from migration_service.blueprints.console.faults import attributes_at_fault
-from migration_service.blueprints.console.following import Console
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import speak_languages
 from migration_service.blueprints.console.pages import openid
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.views import MOUNT, VIEWS
-from migration_service.blueprints.requests.application import LinkedNumberConverter
+from migration_service.blueprints.requests.application import Application, LinkedNumberConverter
 from migration_service.blueprints.requests.errors import status_of
 from migration_service.blueprints.requests.lifecycle import follow_requests
+from migration_service.blueprints.requests.places import answer_in_time, wait_until_begun
 from migration_service.blueprints.requests.resources import Resources, attach_resources, resources
 from migration_service.config import Settings
+from migration_service.db.cancelling import Work
 from migration_service.services.setup.names import find_removed
 
 logger = logging.getLogger(__name__)
@@ -188,3 +191,45 @@ def _guard_page(response: Response) -> None:
     headers["Permissions-Policy"] = "camera=(), geolocation=(), microphone=()"
     # Pages have customers' data. Stylesheets and scripts have a header of their own.
     headers.setdefault("Cache-Control", "no-store")
+
+
+class Console(Application):
+    """An application whose pages begin, empty, when they take longer than a few seconds.
+
+    The web server then finds out whether the browser is still there, and statements for one that has gone are
+    cancelled.
+    """
+
+    def dispatch_request(self) -> Any:
+        """Return the answer of the view. A page that has begun has the view's page, or says what was done."""
+        need = VIEWS.get(request.endpoint or "")
+        # A login sets its cookie with the head of its answer, and `stream` follows the browser of a file.
+        if need is None or need.role is None or _sends_file():
+            return super().dispatch_request()
+        view = super().dispatch_request
+        work = Work(resources().connections, lambda: self.make_response(view()))
+        if wait_until_begun(work, _may_begin):
+            return work.result()
+        context = copy_context()
+        return answer_in_time(work, lambda: context.run(self._finish, work), "text/html")
+
+    def _finish(self, work: Work[Response]) -> bytes:
+        if "X-Upload" in request.headers:  # its answer has begun with the address of the batch
+            return work.result().get_data()
+        try:
+            response = work.result()
+        except Exception as error:
+            response = self.make_response(self.handle_user_exception(error))
+        if location := response.headers.get("Location"):
+            return render_template("finished.html", location=location).encode()
+        return response.get_data()
+
+
+def _sends_file() -> bool:
+    """Whether the path ends with the name of a file."""
+    return request.url_rule is not None and "." in request.url_rule.rule.rpartition("/")[2]
+
+
+def _may_begin() -> bool:
+    """Whether the answer may begin: after its file has arrived."""
+    return "begun" in g or "body_is_consumed" not in g

@@ -23,7 +23,7 @@ from migration_service.services.events.history import cursor_writer
 from migration_service.services.events.horizon import find_holder
 from migration_service.services.events.reading import EventPage, Position, read_events
 from migration_service.services.events.recording import record, record_for_all
-from migration_service.services.events.retention import remove_old_events
+from migration_service.services.reporting.retention import remove_old_events
 from support.factories import Customer
 from support.servers import EmbeddedServers
 

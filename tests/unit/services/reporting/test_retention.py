@@ -16,7 +16,6 @@ from migration_service.schemas.events import EventType
 from migration_service.services.access.operator_sessions import remove_old_operator_sessions
 from migration_service.services.access.sessions import remove_old_sessions
 from migration_service.services.accounts.erasure import remove_staged_again
-from migration_service.services.events.retention import remove_old_events
 from migration_service.services.idempotency.keys import remove_old_keys
 from migration_service.services.reporting import retention
 from migration_service.services.reporting.retention import (
@@ -25,6 +24,7 @@ from migration_service.services.reporting.retention import (
     removals,
     remove_batch_lines,
     remove_error_texts,
+    remove_old_events,
     remove_old_figures,
     remove_payloads,
     remove_staged,

@@ -18,10 +18,14 @@ from migration_service.models import Comparison, Wave, WavePlan
 from migration_service.services.reconciliation import created_accounts
 from migration_service.services.reconciliation.comparisons import start_comparison
 from migration_service.services.setup.suppliers import get_import_supplier_by_id
-from migration_service.services.waves import reconciliation
+from migration_service.services.waves import sweep
 from migration_service.services.waves.reading import list_waves
-from migration_service.services.waves.reconciliation import reconcile_piece, reconcile_waves
-from migration_service.services.waves.sweep import advance_plan, advance_plans
+from migration_service.services.waves.sweep import (
+    advance_plan,
+    advance_plans,
+    reconcile_piece,
+    reconcile_waves,
+)
 from migration_service.states import BatchState, ChunkState, ImportState, WaveState
 from support.factories import Customer
 from support.rows import add_chunk
@@ -290,7 +294,7 @@ def test_organisations_take_turns_page_by_page(
         compared.append(batch_id)
         return reconcile_piece(session, batch_id)
 
-    with patch.object(reconciliation, "reconcile_piece", note):
+    with patch.object(sweep, "reconcile_piece", note):
         reconcile_waves(sessions, seconds=60)
     assert one in compared[:2]
     with sessions() as session:

@@ -4,18 +4,26 @@ import csv
 import io
 import shutil
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import astuple, fields
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 import click
 
 from migration_payloads.files.output import OutputPath, is_in_place, replacing, say
-from migration_service_client.command.conversion import KINDS, Balance, Conversion, Problem, open_database
+from migration_service_client.command.conversion import (
+    KINDS,
+    Balance,
+    Conversion,
+    Problem,
+    open_database,
+    quoted,
+)
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.lineage import rows_of
 from migration_service_client.command.output import count, escape
-from migration_service_client.command.start import start
+from migration_service_client.command.sources import Reading, read_blocks
 
 #: The number of problems that are shown. `--errors` has all.
 _SHOWN = 20
@@ -118,3 +126,160 @@ def _sum(it: Balance) -> str:
     ]
     note = f". {count(it.in_utf8, 'row')} in UTF-8" if it.in_utf8 else ""
     return f"{it.file}: {count(it.read, 'row')} = {' + '.join(parts)}{note}"
+
+
+_SUFFIXES = (".csv", ".txt", ".tsv", ".gz", ".xlsx", ".parquet")
+_DELIMITERS = {";": ";", ",": ",", "\t": "tab", "|": "'|'"}
+#: Forms of dates, each with the one that it may be mistaken for.
+_FORMS = {
+    "%d-%m-%Y": "%m-%d-%Y",
+    "%m-%d-%Y": "%d-%m-%Y",
+    "%d/%m/%Y": "%m/%d/%Y",
+    "%m/%d/%Y": "%d/%m/%Y",
+    "%d.%m.%Y": "%m.%d.%Y",
+    "%Y-%m-%d": "%Y-%d-%m",
+    "%Y%m%d": "%Y%d%m",
+    "%d-%m-%y": "%y-%m-%d",
+}
+#: What numbers with a decimal sign look like.
+_SIGNS = {
+    "comma": r"[^0-9A-Za-z]*[0-9.]+,[0-9]{1,4}( ?(-|\)|CR|DR))?",
+    "point": r"[^0-9A-Za-z]*[0-9,]*[0-9]\.[0-9]{1,4}-?",
+}
+_QUERY = """
+select
+  {number} as external_account_number, -- the column with the account's number
+  'CODE' as import_supplier,
+  -- customers, supply_addresses, ledgers, statements: lists of objects, each with its _row
+  _row
+from {table}
+"""
+
+
+def start(folder: Path, sql: Path) -> str:
+    """Return a SQL file that will be at `sql`, and lists what is in the files of the folder."""
+    files = sorted(it for it in folder.iterdir() if it.suffix.lower() in _SUFFIXES and it.is_file())
+    files = [it for it in files if not it.name.endswith(".rows.csv")]
+    if not files:
+        raise CannotRunError(f"{folder} has no file that ends with {', '.join(_SUFFIXES)}.")
+    place = sql.resolve().parent
+    found = [it.resolve() for it in files]
+    names = [str(it.relative_to(place) if it.is_relative_to(place) else it) for it in found]
+    comments = [
+        f"-- source {_table(file, number)}: '{name}'{_options(file)}"
+        for number, (file, name) in enumerate(zip(files, names, strict=True), 1)
+    ]
+    with open_database() as database:
+        conversion = Conversion(database, sql, "\n".join(comments))
+        conversion.load()
+        headers = {tuple(it.columns) for it in conversion.readings}
+        shared = Counter(name for header in headers for name in header)
+        tables = [(it, list(_columns(conversion, it))) for it in conversion.readings]
+    # What tables with other columns have, too, and has many values, may lead from one to the other.
+    keys = [
+        [it for it in columns if shared[it.name] > 1 and it.may_be_key and "," not in it.name]
+        for _, columns in tables
+    ]
+    lines = ["-- Set key= to the columns that lead to an account, and look at what is listed of each column."]
+    for comment, (reading, columns), found_keys in zip(comments, tables, keys, strict=True):
+        key = f" key='{','.join(it.name for it in found_keys)}'" if found_keys else ""
+        lines += [comment + key, f"--   {_rows(reading)}", *(f"--   {it.name}: {it.says}" for it in columns)]
+    # The table of the accounts has the column that most have, and most values of it, but each once.
+    best = max(
+        (
+            (shared[it.name], it.weight, it.name, reading)
+            for (reading, columns), found in zip(tables, keys, strict=True)
+            for it in found or columns[:1]
+        ),
+        key=lambda it: it[:2],
+    )
+    return "\n".join(lines) + "\n" + _QUERY.format(number=quoted(best[2]), table=best[3].source.name)
+
+
+def _table(file: Path, number: int) -> str:
+    name = "".join(it if it.isascii() and it.isalnum() else "_" for it in file.name.partition(".")[0])
+    return name if name[:1].isalpha() else f"t{number}_{name}"
+
+
+def _options(file: Path) -> str:
+    """Return the encoding and the delimiter of a text file as options of its source."""
+    if file.suffix.lower() in (".xlsx", ".parquet"):
+        return ""
+    with file.open("rb") as stream:
+        begin = stream.read(2)
+        stream.seek(0)
+        encoding = "utf-16" if begin in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
+        start, is_utf8 = b"", True
+        for block in _lines(read_blocks(file, stream, encoding)):
+            start = start or block[:100_000]
+            try:
+                block.decode()
+            except UnicodeDecodeError:
+                is_utf8 = False
+                break
+    counts = {it: start.partition(b"\n")[0].count(it.encode()) for it in _DELIMITERS}
+    delimiter = max(counts, key=lambda it: counts[it])
+    options = f" delimiter={_DELIMITERS[delimiter]}" if delimiter != "," and counts[delimiter] else ""
+    options += " encoding=utf-16" if encoding == "utf-16" else ""
+    return options if is_utf8 else f"{options} encoding=cp1252"
+
+
+def _lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield blocks that end with a line."""
+    rest = b""
+    for block in blocks:
+        whole, end, rest_of = (rest + block).rpartition(b"\n")
+        yield whole + end
+        rest = rest_of
+    yield rest
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """What a column is like. `weight` is the more, the more values there are, and the fewer are repeated."""
+
+    name: str
+    says: str
+    weight: float
+    may_be_key: bool
+
+
+def _rows(reading: Reading) -> str:
+    faults = Counter(it.code for it in reading.faults)
+    rest = "".join(f", {number} {code}" for code, number in faults.most_common())
+    utf8 = f", {reading.in_utf8.total()} of them UTF-8" if reading.in_utf8.total() else ""
+    return f"{reading.read.total()} rows{utf8}{rest}"
+
+
+def _columns(conversion: Conversion, reading: Reading) -> Iterator[_Column]:
+    """Yield what each column of a table is like: its values, forms of dates, and decimal signs."""
+    for column in reading.columns:
+        number, distinct, *counts = conversion.ask(_counts(reading.source.name, column))[0]
+        size = len(_FORMS)
+        forms = list(zip(_FORMS, counts[:size], counts[size : 2 * size], strict=True))
+        words = [f"{number} values", f"{distinct} different"]
+        is_date = number > 0 and 2 * max(count for _, count, _ in forms) >= number
+        if is_date:
+            words += [
+                f"{form} {count}" + (f" ({both} ambiguous: {_FORMS[form]})" if both else "")
+                for form, count, both in forms
+                if count
+            ]
+        signs = [(sign, it) for sign, it in zip(_SIGNS, counts[2 * size :], strict=True) if it]
+        words += [f"decimal {sign} {it}" for sign, it in signs]
+        may_be_key = not is_date and not signs and distinct * 10 > number
+        yield _Column(column, ", ".join(words), distinct**2 / number if number else 0.0, may_be_key)
+
+
+def _counts(table: str, column: str) -> str:
+    name = quoted(column)
+    is_no_number = f"{name} not similar to '[0-9]{{1,7}}'"
+    columns = [f"count({name})", f"count(distinct {name})"]
+    columns += [f"count(*) filter ({is_no_number} and {_day(name, it)} is not null)" for it in _FORMS]
+    columns += [f"count(*) filter ({_day(name, it)} <> {_day(name, other)})" for it, other in _FORMS.items()]
+    columns += [f"count(*) filter (regexp_full_match({name}, '{it}'))" for it in _SIGNS.values()]
+    return f"select {', '.join(columns)} from sources.{table}"
+
+
+def _day(name: str, form: str) -> str:
+    return f"_day(try_strptime({name}, '{form}'))"
