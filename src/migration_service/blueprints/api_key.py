@@ -1,6 +1,5 @@
 """The API key of the caller: what it may do and from where, and what the service accepts at most."""
 
-from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
@@ -11,7 +10,7 @@ from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.resources import resources
 from migration_service.schemas import answers
-from migration_service.services.access.key_reports import report_api_key
+from migration_service.services.access.api_keys import report_api_key
 
 
 class LimitsAnswerSchema(AnswerSchema):
@@ -69,4 +68,4 @@ def get_api_key() -> dict[str, Any]:
         "batch_bytes": settings.max_batch_bytes,
         "batch_lines": settings.max_batch_lines,
     }
-    return {**asdict(report), "address": request.remote_addr, "version": _VERSION, "limits": limits}
+    return {**report, "address": request.remote_addr, "version": _VERSION, "limits": limits}

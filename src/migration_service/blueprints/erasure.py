@@ -14,7 +14,7 @@ from migration_service.blueprints.requests.places import database_searches
 from migration_service.blueprints.requests.resources import resources
 from migration_service.schemas import answers
 from migration_service.schemas.deciding import decided_by
-from migration_service.services.accounts.erasure import Erasure, erase_account
+from migration_service.services.accounts.erasure import erase_account
 
 
 class ErasureBodySchema(CommandFields):
@@ -62,7 +62,7 @@ _EXAMPLE = {"import_supplier": SUPPLIER, "external_account_number": "10000001", 
 )
 @json_body(blueprint, ErasureBodySchema(), _EXAMPLE)
 @database_searches()
-def erase(body: dict[str, Any]) -> Erasure:
+def erase(body: dict[str, Any]) -> dict[str, Any]:
     """Erase the personal data of an account permanently
 
     Its two numbers are kept, and so are ledgers, transactions and statements, without their texts. An account

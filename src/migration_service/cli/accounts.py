@@ -1,7 +1,6 @@
 """`migration-service accounts`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import partial
 from typing import Any, TextIO
 
@@ -101,8 +100,8 @@ def erase(
     with open_session(read_settings()) as session:
         owner = get_import_supplier(session, supplier, organisation_id=None)
         erased = erase_account(session, owner, external_account_number, reason=reason, by=by)
-    record = {"import_supplier": supplier, **asdict(erased)}
-    lines = f"{erased.customers} customers, {erased.batch_lines} lines, {erased.kept_answers} kept answers"
+    record = {"import_supplier": supplier, **erased}
+    lines = "{customers} customers, {batch_lines} lines, {kept_answers} kept answers".format_map(erased)
     show_done(record, as_json, f"Account {external_account_number!r} of {supplier!r} was erased: {lines}.")
 
 

@@ -153,7 +153,7 @@ def test_no_lines_of_other_accounts_are_read(filled: _Database) -> None:
         session.execute(text(_LINES), {"batch_id": _BATCH})
     with sessions.begin() as session:
         assert find_coming(session, supplier.id, ["1"]) == {"1"}
-        assert erase_account(session, supplier, "1", reason="Request 1").batch_lines == 3
+        assert erase_account(session, supplier, "1", reason="Request 1")["batch_lines"] == 3
         assert session.scalar(text(_READ)) < 20
 
 

@@ -18,7 +18,7 @@ from migration_service.db.base import new_id
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountImportInProgressError
 from migration_service.models.comparison import ComparedAccount, Comparison
-from migration_service.services.accounts.erasure import Erasure, erase_account, remove_staged_again
+from migration_service.services.accounts.erasure import erase_account, remove_staged_again
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.imports import storing
 from migration_service.services.processing.execution import perform_attempt
@@ -230,7 +230,7 @@ def _mark() -> str:
 
 
 def _erase(known: KnownSupplier, number: str) -> Step:
-    def erase(session: Session) -> Erasure:
+    def erase(session: Session) -> object:
         return erase_account(session, known, number, reason="Request 1")
 
     return ("erase", erase)

@@ -12,13 +12,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from typing import Any
 
 from sqlalchemy import select, text, update
 from sqlalchemy.orm import Session
 
 from migration_payloads.moments import write_moment
 from migration_service import errors
-from migration_service.models import ApiKey, Organisation, WebhookEndpoint
+from migration_service.models import ApiKey, ImportSupplier, Organisation, WebhookEndpoint
 from migration_service.origin import current_origin
 from migration_service.schemas.events import EventType
 from migration_service.services.access.scopes import Scope, parse_network, require_address
@@ -231,3 +232,24 @@ def _hash(api_key: str) -> bytes:
 def get_api_key_name(session: Session, api_key_id: int) -> str:
     """Return the name that identifies an API key as an author in records."""
     return f"API key {session.get_one(ApiKey, api_key_id).prefix}"
+
+
+def report_api_key(session: Session, prefix: str) -> dict[str, Any]:
+    """Return what an organisation is told about its key with this prefix, by the names of the interface.
+
+    None stands for no limit. Raise ApiKeyNotFoundError.
+    """
+    key = get_api_key(session, prefix)
+    codes = None
+    if key.import_supplier_ids is not None:
+        wanted = select(ImportSupplier.code).where(ImportSupplier.id.in_(key.import_supplier_ids))
+        codes = session.scalars(wanted.order_by(ImportSupplier.code)).all()
+    return {
+        "api_key": key.prefix,
+        "api_key_name": key.name,
+        "organisation": session.get_one(Organisation, key.organisation_id).name,
+        "scopes": key.scopes,
+        "import_suppliers": codes,
+        "allowed_networks": key.allowed_networks,
+        "expires_at": key.expires_at,
+    }

@@ -8,7 +8,6 @@ docs/operators/personal-data.md covers copies outside the tables (backups, the w
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID
 
@@ -26,23 +25,6 @@ from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import ImportState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Erasure:
-    """The data that was erased."""
-
-    external_account_number: str
-    #: None if the account was never created. Then nothing of it remains except a skip mark.
-    service_account_number: str | None
-    #: Whether a staged payload was removed.
-    payload: bool
-    #: The number of batch lines whose text, errors and warnings were removed.
-    batch_lines: int
-    #: The number of customers that were removed.
-    customers: int
-    #: The number of stored answers to requests that were removed.
-    kept_answers: int
-
-
 def erase_account(
     session: Session,
     supplier: KnownSupplier,
@@ -50,8 +32,10 @@ def erase_account(
     *,
     reason: str,
     by: str | None = None,
-) -> Erasure:
-    """Erase all personal data of one account. Erasing it again changes nothing.
+) -> dict[str, Any]:
+    """Erase all personal data of one account, and return how much of it, by the names of the interface.
+
+    Erasing it again changes nothing.
 
     A created account keeps its numbers, ledgers, transactions and statements, without their texts. An account
     that was not created is removed and marked to be skipped, so that a batch that still contains it does not
@@ -91,14 +75,14 @@ def erase_account(
             **({"by": by} if by else {}),
         },
     )
-    return Erasure(
-        external_account_number=external_account_number,
-        service_account_number=process.service_account_number if process else None,
-        payload=bool(process and process.has_payload),
-        batch_lines=lines,
-        customers=customers,
-        kept_answers=void_keys(session, supplier.code, [external_account_number]),
-    )
+    return {
+        "external_account_number": external_account_number,
+        "service_account_number": process.service_account_number if process else None,
+        "payload": bool(process and process.has_payload),
+        "batch_lines": lines,
+        "customers": customers,
+        "kept_answers": void_keys(session, supplier.code, [external_account_number]),
+    }
 
 
 @contextmanager

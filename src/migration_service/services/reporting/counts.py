@@ -5,6 +5,7 @@ for every request.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -43,24 +44,17 @@ class InProgress:
     limit: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicationSlot:
-    """A replication slot, for which PostgreSQL keeps its WAL until a standby or WAL receiver has read it."""
+def list_replication_slots(session: Session) -> Sequence[Any]:
+    """Return the replication slots of a primary server, which are visible to every role.
 
-    name: str
-    #: Whether the slot has a reader now.
-    active: bool
-    #: Bytes of WAL kept for the slot, which is how far its reader is behind.
-    held_bytes: int
-
-
-def list_replication_slots(session: Session) -> list[ReplicationSlot]:
-    """Return the replication slots of a primary server, which are visible to every role."""
-    return [ReplicationSlot(*row) for row in session.execute(_REPLICATION_SLOTS)]
+    PostgreSQL keeps its WAL, of which `held_bytes` is the size, until the reader of a slot has read it.
+    """
+    return session.execute(_REPLICATION_SLOTS).all()
 
 
 _REPLICATION_SLOTS = text("""
-    SELECT slot_name, active, coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint
+    SELECT slot_name AS name, active,
+           coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint AS held_bytes
     FROM pg_replication_slots WHERE NOT pg_is_in_recovery() AND NOT temporary
 """)
 

@@ -1,8 +1,7 @@
 """Counts and lists of customer e-mails for operators."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -10,21 +9,6 @@ from sqlalchemy.orm import Session
 from migration_service.db.base import one_of
 from migration_service.models import Account, Customer, CustomerEmail, ImportSupplier
 from migration_service.states import EmailState
-
-
-@dataclass(frozen=True, slots=True)
-class ListedEmail:
-    """An e-mail to a customer of an account, without the customer's address."""
-
-    id: int
-    import_supplier: str
-    external_account_number: str
-    state: str
-    created_at: datetime
-    next_try_at: datetime
-    failures: int
-    error: str | None
-    sent_at: datetime | None
 
 
 def count_emails(session: Session, *, import_supplier_ids: Collection[int] | None) -> dict[str, int]:
@@ -50,12 +34,12 @@ def list_emails(
     state: EmailState | None,
     before: int | None = None,
     limit: int = 50,
-) -> list[ListedEmail]:
-    """Return the e-mails older than the one with the id `before`, newest first."""
+) -> Sequence[Any]:
+    """Return the e-mails older than the one with the id `before`, newest first, without addresses."""
     statement = (
         select(
             CustomerEmail.id,
-            ImportSupplier.code,
+            ImportSupplier.code.label("import_supplier"),
             Account.external_account_number,
             CustomerEmail.state,
             CustomerEmail.created_at,
@@ -76,4 +60,4 @@ def list_emails(
         statement = statement.where(CustomerEmail.state == state)
     if before is not None:
         statement = statement.where(CustomerEmail.id < before)
-    return [ListedEmail(*row) for row in session.execute(statement)]
+    return session.execute(statement).all()

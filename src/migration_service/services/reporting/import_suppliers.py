@@ -1,8 +1,7 @@
 """An organisation's import suppliers, with the number of their accounts in each state."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime
+from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -15,25 +14,8 @@ from migration_service.services.setup.suppliers import KnownSupplier, get_import
 from migration_service.states import ImportState
 
 
-@dataclass(frozen=True, slots=True)
-class ImportSupplierReport:
-    """An import supplier with the counts of its accounts."""
-
-    import_supplier: str
-    status: str
-    profile: str
-    time_zone: str
-    #: Whether and when e-mails to customers are sent, and how many are held.
-    customer_emails: bool
-    emails_at: str
-    emails_from: datetime | None
-    emails_held: int
-    #: The number of accounts in each state. A state without accounts has 0.
-    counts: dict[str, int]
-
-
-def report_import_suppliers(session: Session, organisation_id: int) -> list[ImportSupplierReport]:
-    """Return the import suppliers that the caller may use, by code."""
+def report_import_suppliers(session: Session, organisation_id: int) -> list[dict[str, Any]]:
+    """Return the import suppliers that the caller may use, by code, with the names of the interface."""
     statement = select(ImportSupplier).where(ImportSupplier.organisation_id == organisation_id)
     allowed = current_origin().import_supplier_ids
     if allowed is not None:
@@ -41,25 +23,29 @@ def report_import_suppliers(session: Session, organisation_id: int) -> list[Impo
     return _report(session, session.scalars(statement.order_by(ImportSupplier.code)).all())
 
 
-def report_import_supplier(session: Session, organisation_id: int, code: str) -> ImportSupplierReport:
+def report_import_supplier(session: Session, organisation_id: int, code: str) -> dict[str, Any]:
     """Return one import supplier of the organisation, or raise ImportSupplierNotFoundError."""
     supplier = get_import_supplier(session, code, organisation_id=organisation_id)
     (report,) = _report(session, [supplier])
     return report
 
 
-def _report(
-    session: Session, suppliers: Iterable[ImportSupplier | KnownSupplier]
-) -> list[ImportSupplierReport]:
+def _report(session: Session, suppliers: Iterable[ImportSupplier | KnownSupplier]) -> list[dict[str, Any]]:
     by_id = {supplier.id: supplier for supplier in suppliers}
     counts = count_states(session, by_id)
     policies = {pk: read_policy(session, pk) for pk in by_id}
     return [
-        ImportSupplierReport(
-            *(supplier.code, supplier.status, supplier.profile, supplier.time_zone),
-            *(policies[pk].sends, policies[pk].at, policies[pk].at_moment, policies[pk].held),
-            counts[pk],
-        )
+        {
+            "import_supplier": supplier.code,
+            "status": supplier.status,
+            "profile": supplier.profile,
+            "time_zone": supplier.time_zone,
+            "customer_emails": policies[pk].sends,
+            "emails_at": policies[pk].at,
+            "emails_from": policies[pk].at_moment,
+            "emails_held": policies[pk].held,
+            "counts": counts[pk],
+        }
         for pk, supplier in by_id.items()
     ]
 

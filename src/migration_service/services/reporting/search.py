@@ -1,9 +1,7 @@
 """Finding an account by either of its numbers or by a meter point, and batches and plans by their names."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
-from datetime import datetime
-from uuid import UUID
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session
@@ -16,20 +14,9 @@ from migration_service.services.setup.names import is_name
 _APOSTROPHES = "'\u2018\u2019`\u00b4"
 
 
-@dataclass(frozen=True, slots=True)
-class FoundAccount:
-    """A found account, and the value that matched."""
-
-    import_supplier: str
-    external_account_number: str
-    service_account_number: str | None
-    #: An ImportState, or None if the account is not staged but is on a line of a batch.
-    state: str | None
-
-
 def find_accounts(
     session: Session, wanted: str, *, import_supplier_ids: Collection[int], limit: int = 50
-) -> list[FoundAccount]:
+) -> Sequence[Any]:
     """Return the accounts of these suppliers with this number, or with a meter point with this EAN.
 
     Only complete numbers are found, because an index has to find them among millions. What cannot be seen and
@@ -42,31 +29,19 @@ def find_accounts(
     digits = "".join(it for it in plain if it.isalnum())
     eans = [*numbers, digits] if Ean.FORM.fullmatch(digits) else numbers
     values = {"numbers": numbers, "eans": eans, "suppliers": list(import_supplier_ids), "limit": limit}
-    return [FoundAccount(*row) for row in session.execute(_FIND, values)]
-
-
-@dataclass(frozen=True, slots=True)
-class FoundWork:
-    """A found batch, or a found plan of waves."""
-
-    is_plan: bool
-    id: UUID
-    name: str | None
-    file_name: str | None
-    import_supplier: str
-    created_at: datetime
+    return session.execute(_FIND, values).all()
 
 
 def find_work(
     session: Session, wanted: str, *, import_supplier_ids: Collection[int], limit: int = 20
-) -> list[FoundWork]:
+) -> Sequence[Any]:
     """Return the batches and plans with this text in their name, file or id, the newest first."""
     values = {"wanted": wanted.casefold(), "suppliers": list(import_supplier_ids), "limit": limit}
-    return [FoundWork(*row) for row in session.execute(_FIND_WORK, values)]
+    return session.execute(_FIND_WORK, values).all()
 
 
 _FIND_WORK = text("""
-    SELECT is_plan, work.id, work.name, file_name, supplier.code, work.created_at
+    SELECT is_plan, work.id, work.name, file_name, supplier.code AS import_supplier, work.created_at
     FROM (SELECT false AS is_plan, id, name, file_name, import_supplier_id, created_at FROM batch
           UNION ALL
           SELECT true, id, name, NULL, import_supplier_id, created_at FROM wave_plan) AS work
@@ -91,7 +66,8 @@ _FIND = text("""
         JOIN supply_address AS address ON address.id = meter_point.supply_address_pk
         JOIN account ON account.id = address.account_pk
         WHERE meter_point.ean = ANY (:eans))
-    SELECT supplier.code, process.external_account_number, process.service_account_number, process.state
+    SELECT supplier.code AS import_supplier, process.external_account_number, process.service_account_number,
+           process.state
     FROM staged
     JOIN account_import_process AS process ON process.id = staged.id
     JOIN import_supplier AS supplier ON supplier.id = process.import_supplier_id

@@ -1,8 +1,6 @@
 """Reading undos: progress, lists, and the outcome of each account."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -22,44 +20,26 @@ _COLUMNS = ("batch_id", "state", "reason", "started_by", "created_at", "finished
 _FIELDS = ("external_account_number", "service_account_number", "outcome", "reasons")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UndoReport:
-    """An undo and its progress. The names are those of the interface."""
-
-    undo_id: UUID
-    import_supplier: str
-    batch_id: UUID | None
-    plan_id: UUID | None
-    wave_number: int | None
-    state: str
-    reason: str
-    overrides: list[str]
-    started_by: str | None
-    created_at: datetime
-    finished_at: datetime | None
-    accounts: int
-    #: The number of accounts by outcome, and of kept accounts by reason. None in a list.
-    counts: dict[str, int] | None = None
-    kept_counts: dict[str, int] | None = None
-
-
 def get_undo(session: Session, undo_id: str, *, organisation_id: int | None) -> Undo:
     """Return the organisation's undo, or any undo if the organisation is None. Raise UndoNotFoundError."""
     return get_owned(session, Undo, undo_id, UndoNotFoundError, organisation_id)
 
 
-def report_undo(session: Session, undo: Undo) -> UndoReport:
-    """Return the full report of an undo."""
+def report_undo(session: Session, undo: Undo) -> dict[str, Any]:
+    """Return an undo and its progress by the names of the interface.
+
+    `counts` has the accounts by outcome, and `kept_counts` the kept ones by reason.
+    """
     counts = dict.fromkeys(map(str, UndoOutcome), 0)
     kept: dict[str, int] = {}
     for kind, name, number in session.execute(_COUNTS, {"undo_id": undo.id}):
         (counts if kind == "outcome" else kept)[name] = number
-    return UndoReport(**_fields(session, undo), counts=counts, kept_counts=kept)
+    return _fields(session, undo) | {"counts": counts, "kept_counts": kept}
 
 
-def list_undos(session: Session, **wanted: Any) -> list[UndoReport]:
+def list_undos(session: Session, **wanted: Any) -> list[dict[str, Any]]:
     """Return the undos that `list_owned` finds, without counts."""
-    return [UndoReport(**_fields(session, undo)) for undo in list_owned(session, Undo, **wanted)]
+    return [_fields(session, undo) for undo in list_owned(session, Undo, **wanted)]
 
 
 def stream_outcomes(

@@ -50,7 +50,9 @@ _TABS = ("history", "meter-points", "ledgers", "statements", "notes", "data")
 def search() -> str | Response:
     """Find accounts by either number or by a meter point, and suppliers, batches, plans and error codes."""
     wanted = request.args.get("q", "").strip()
-    accounts, work, suppliers, codes = [], [], [], []
+    accounts: Sequence[Any] = ()
+    work: Sequence[Any] = ()
+    suppliers, codes = [], []
     if wanted:
         with resources().Session.begin() as session:
             known = visible(list_import_suppliers(session))

@@ -11,15 +11,8 @@ from werkzeug.wrappers import Response as AnyResponse
 from wtforms import SelectMultipleField
 
 from migration_service.blueprints.batch_upload import intake_limits
+from migration_service.blueprints.console import acting
 from migration_service.blueprints.console.access import batch_of, current_operator, supplier_of, visible_row
-from migration_service.blueprints.console.acting import (
-    ActionForm,
-    Done,
-    Preview,
-    ReasonForm,
-    act,
-    reason_field,
-)
 from migration_service.blueprints.console.acts import Act, add_acts
 from migration_service.blueprints.console.display import name_batch
 from migration_service.blueprints.console.languages import gettext as _
@@ -38,7 +31,7 @@ from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.setup.suppliers import get_import_supplier_by_id
 from migration_service.services.undo import reading
 from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo
-from migration_service.services.undo.preview import UndoPreview, preview_undo
+from migration_service.services.undo.preview import preview_undo
 from migration_service.services.undo.replacements import preview_replacement, start_replacement
 from migration_service.services.undo.starting import cancel_undo, start_undo
 from migration_service.states import BatchKind, UndoBlocker, UndoState
@@ -49,10 +42,10 @@ blueprint = Blueprint("undo", __name__)
 _COLUMNS = "undo_id import_supplier batch_id state reason started_by created_at finished_at accounts"
 
 
-class UndoForm(ActionForm):
+class UndoForm(acting.ActionForm):
     """The reason of the undo, and the blockers to override."""
 
-    reason = reason_field(longest=500)
+    reason = acting.reason_field(longest=500)
     overrides = SelectMultipleField(
         _l("Undo although this blocks it"),
         choices=[blocker.value for blocker in UndoBlocker if blocker.may_be_overridden],
@@ -93,14 +86,14 @@ def undo_account(code: str, number: str) -> AnyResponse:
 @blueprint.route("/batches/<uuid:batch_id>/replace/", methods=["GET", "POST"])
 def replace_batch(batch_id: UUID) -> AnyResponse:
     """Replace the accounts of a batch that differ from the newest version that was sent."""
-    form = ReasonForm()
+    form = acting.ReasonForm()
 
     def find(session: Session, reason: str = "") -> UndoOrder:
         supplier = get_import_supplier_by_id(session, batch_of(session, batch_id).import_supplier_id)
         found = get_batch_to_undo(session, str(batch_id), supplier)
         return UndoOrder(supplier=supplier, batch=found, reason=reason)
 
-    def preview(session: Session) -> Preview:
+    def preview(session: Session) -> acting.Preview:
         found = preview_replacement(session, find(session))
         facts = [(_("Accounts that exist as they were sent last"), found["unchanged"])]
         facts += [(f"{it['code']}: {', '.join(it['examples'])}", it["accounts"]) for it in found["blockers"]]
@@ -115,7 +108,7 @@ def replace_batch(batch_id: UUID) -> AnyResponse:
             found["created"],
         )
         is_empty = not found["replaced"] + found["created"]
-        return Preview(
+        return acting.Preview(
             title=_("Replace the accounts that differ"),
             sentence=_("Nothing differs from what was sent last.")
             if is_empty
@@ -128,12 +121,12 @@ def replace_batch(batch_id: UUID) -> AnyResponse:
             facts=tuple(facts),
         )
 
-    def perform(session: Session) -> Done:
+    def perform(session: Session) -> acting.Done:
         quotas = intake_limits(resources().settings).quotas
         started = start_replacement(session, find(session, str(form.reason.data)), quotas)
-        return Done(_("The replacement has started."), url_for("batches.show", batch_id=started))
+        return acting.Done(_("The replacement has started."), url_for("batches.show", batch_id=started))
 
-    return act(form, preview, perform, feeds=True)
+    return acting.act(form, preview, perform, feeds=True)
 
 
 def _undo(find: Callable[..., UndoOrder], title: str, back: str) -> AnyResponse:
@@ -142,51 +135,51 @@ def _undo(find: Callable[..., UndoOrder], title: str, back: str) -> AnyResponse:
     if not role.includes(OperatorRole.ADMINISTER):
         del form.overrides
 
-    def preview(session: Session) -> Preview:
+    def preview(session: Session) -> acting.Preview:
         order = find(session)
         if has_gone_live(session, order.supplier.id):
             code = order.supplier.code
             sentence = _("%(code)s has gone live. None of its accounts can be undone.", code=code)
-            return Preview(title=title, sentence=sentence, button="", back=back, is_empty=True)
+            return acting.Preview(title=title, sentence=sentence, button="", back=back, is_empty=True)
         return _describe(preview_undo(session, order), title, back, is_added=order.adds_data)
 
-    def perform(session: Session) -> Done:
+    def perform(session: Session) -> acting.Done:
         chosen = form.overrides.data or () if form.overrides is not None else ()
         order = find(session, reason=str(form.reason.data), overrides=frozenset(map(UndoBlocker, chosen)))
         undo_id = start_undo(session, order, role=role)
-        return Done(_("The undo has started."), url_for("undo.show", undo_id=undo_id))
+        return acting.Done(_("The undo has started."), url_for("undo.show", undo_id=undo_id))
 
-    response = act(form, preview, perform)
+    response = acting.act(form, preview, perform)
     if response.status_code == 303:
         jobs.dispatch(resources().celery, resources().Session, jobs.UNDOS)
     return response
 
 
-def _describe(found: UndoPreview, title: str, back: str, *, is_added: bool) -> Preview:
-    blocked = found.accounts - found.revertible
+def _describe(found: dict[str, Any], title: str, back: str, *, is_added: bool) -> acting.Preview:
+    blocked = found["accounts"] - found["revertible"]
     facts = [(_("Accounts that are blocked, and kept"), blocked)]
-    facts += [(f"{item.code}: {', '.join(item.examples)}", item.accounts) for item in found.blockers]
-    if found.emails:
-        facts.append((_("Unsent e-mails, which are withdrawn"), found.emails))
-    is_empty = not found.revertible_with_overrides
+    facts += [(f"{it['code']}: {', '.join(it['examples'])}", it["accounts"]) for it in found["blockers"]]
+    if found["emails"]:
+        facts.append((_("Unsent e-mails, which are withdrawn"), found["emails"]))
+    is_empty = not found["revertible_with_overrides"]
     nothing = _("Nothing can be undone: no account of it exists that is not blocked.")
     effect = ngettext(
         "%(num)s account is removed with all its data, and its import is pending again.",
         "%(num)s accounts are removed with all their data, and their imports are pending again.",
-        found.revertible,
+        found["revertible"],
     )
     if is_added:
         effect = ngettext(
             "What the batch has added is removed from %(num)s account, whose balances are then as before.",
             "What the batch has added is removed from %(num)s accounts, whose balances are then as before.",
-            found.revertible,
+            found["revertible"],
         )
-    return Preview(
+    return acting.Preview(
         title=title,
         sentence=nothing if is_empty else effect,
         button=_("Take it back")
         if is_added
-        else ngettext("Undo %(num)s import", "Undo %(num)s imports", found.revertible),
+        else ngettext("Undo %(num)s import", "Undo %(num)s imports", found["revertible"]),
         back=back,
         is_dangerous=True,
         is_empty=is_empty,
@@ -199,7 +192,7 @@ def show(undo_id: UUID) -> Response:
     """Show the progress of an undo."""
     with resources().Session.begin() as session:
         report = reading.report_undo(session, _get(session, undo_id))
-    return page("undo.html", poll=BUSY if report.state == UndoState.RUNNING else None, undo=report)
+    return page("undo.html", poll=BUSY if report["state"] == UndoState.RUNNING else None, undo=report)
 
 
 @list_at(blueprint, "/undos/")
@@ -207,8 +200,8 @@ def show_all() -> Response:
     """List undos, newest first."""
     code = request.args.get("supplier") or None
 
-    def more(_session: Session, found: list[reading.UndoReport]) -> dict[str, Any]:
-        running = sum(it.state == UndoState.RUNNING for it in found)
+    def more(_session: Session, found: list[dict[str, Any]]) -> dict[str, Any]:
+        running = sum(it["state"] == UndoState.RUNNING for it in found)
         return {"supplier": code, "running": running, "poll": CALM if running else None}
 
     find = partial(reading.list_undos, organisation_id=None, import_supplier=code)
@@ -228,14 +221,14 @@ def _get(session: Session, undo_id: UUID) -> Undo:
     return visible_row(session, Undo, undo_id, UndoNotFoundError)
 
 
-_CANCEL = Act[reading.UndoReport](
+_CANCEL = Act[dict[str, Any]](
     name="cancel",
     title=mark("Cancel the undo for %(code)s"),
     sentence=mark_plural(
         "%(num)s remaining account is kept. This is permanent.",
         "%(num)s remaining accounts are kept. This is permanent.",
     ),
-    number=lambda undo: (undo.counts or {}).get("PENDING", 0),
+    number=lambda undo: undo["counts"]["PENDING"],
     button=mark("Cancel the undo permanently"),
     done=mark("The undo is cancelled."),
     do=lambda session, undo_id: cancel_undo(session, _get(session, undo_id)),
@@ -247,5 +240,5 @@ add_acts(
     [_CANCEL],
     show=lambda session, undo_id: reading.report_undo(session, _get(session, undo_id)),
     back=lambda undo_id: url_for("undo.show", undo_id=undo_id),
-    values=lambda undo: {"code": undo.import_supplier},
+    values=lambda undo: {"code": undo["import_supplier"]},
 )
