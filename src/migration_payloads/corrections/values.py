@@ -10,17 +10,7 @@ from migration_payloads.corrections.correction import corrects
 from migration_payloads.corrections.place import ORDER, Place, Steps, is_noise, like, number
 from migration_payloads.errors import Confidence
 from migration_payloads.moments import DEFAULT_TIME_ZONE
-from migration_payloads.schemas.fields import (
-    Day,
-    Flag,
-    LocalMoment,
-    Number,
-    NumberText,
-    Objects,
-    Text,
-    Values,
-    WholeNumber,
-)
+from migration_payloads.schemas import fields
 from migration_payloads.schemas.numbers import MAX_FRACTION_DIGITS
 
 _DAY_FIRST = re.compile(r"(\d{1,2})([-./ ])(\d{1,2})\2(\d{4})", re.ASCII)
@@ -35,7 +25,7 @@ _WORDS = {"ja": True, "j": True, "waar": True, "nee": False, "n": False, "onwaar
 _SMALLEST = Decimal(10) ** -MAX_FRACTION_DIGITS
 
 
-@corrects("invalid_date", fields=(Day,))
+@corrects("invalid_date", fields=(fields.Day,))
 def date_in_iso(place: Place) -> Steps:
     """Write a date as YYYY-MM-DD: from DD-MM-YYYY, YYYYMMDD or with other separators.
 
@@ -65,7 +55,7 @@ def _read_date(text: str) -> tuple[date, Confidence] | None:
         return None
 
 
-@corrects("invalid_datetime", fields=(LocalMoment,))
+@corrects("invalid_datetime", fields=(fields.LocalMoment,))
 def time_in_iso(place: Place) -> Steps:
     """Write a local time as YYYY-MM-DDTHH:MM:SS. A date begins at midnight, and 24:00 is the next midnight.
 
@@ -104,7 +94,7 @@ def _read_time(on: date, time: re.Match[str]) -> tuple[str, Confidence]:
     return local.replace(tzinfo=None).isoformat(), Confidence.GUESS
 
 
-@corrects("invalid", fields=(Number, WholeNumber))
+@corrects("invalid", fields=(fields.Number, fields.WholeNumber))
 def decimal_point(place: Place) -> Steps:
     """Write a number with a decimal point, without separators of thousands, spaces or the sign of the euro.
 
@@ -127,13 +117,13 @@ def decimal_point(place: Place) -> Steps:
         text = text.replace(",", "")
     else:
         return []
-    new: Any = text if isinstance(place.field, NumberText) else Decimal(text)
-    if isinstance(place.field, WholeNumber) and new == new.to_integral_value():
+    new: Any = text if isinstance(place.field, fields.NumberText) else Decimal(text)
+    if isinstance(place.field, fields.WholeNumber) and new == new.to_integral_value():
         new = int(new)
     return [place.replace(new, sure)] if place.accepts(new) else []
 
 
-@corrects("out_of_range", fields=(Number,))
+@corrects("out_of_range", fields=(fields.Number,))
 def ten_decimals(place: Place) -> Steps:
     """Round a number to ten digits after the decimal point.
 
@@ -148,7 +138,7 @@ def ten_decimals(place: Place) -> Steps:
     return [place.replace(new, sure)] if place.accepts(new) else []
 
 
-@corrects("invalid", fields=(Flag,))
+@corrects("invalid", fields=(fields.Flag,))
 def true_or_false(place: Place) -> Steps:
     """Write a Dutch yes or no as true or false."""
     found = _WORDS.get(place.value.strip().lower()) if isinstance(place.value, str) else None
@@ -158,7 +148,7 @@ def true_or_false(place: Place) -> Steps:
     return [] if found is None else [place.replace(found, Confidence.CERTAIN)]
 
 
-@corrects("invalid", fields=(Text,))
+@corrects("invalid", fields=(fields.Text,))
 def number_as_text(place: Place) -> Steps:
     """Put a whole number into quotation marks. Zeros in front of it may be lost already.
 
@@ -171,7 +161,7 @@ def number_as_text(place: Place) -> Steps:
     return [place.replace(new, sure)] if place.accepts(new) else []
 
 
-@corrects("not_a_list", fields=(Objects, Values))
+@corrects("not_a_list", fields=(fields.Objects, fields.Values))
 def list_of_one(place: Place) -> Steps:
     """Put a single object, or a single value, into a list."""
     if place.value is None or isinstance(place.value, list):

@@ -25,17 +25,7 @@ from migration_service.schemas import answers
 from migration_service.schemas.deciding import decided_by
 from migration_service.schemas.paging import Cursor, page_limit
 from migration_service.schemas.undo import UndoTargetSchema
-from migration_service.services.undo.go_live import (
-    Gate,
-    GoLiveOrder,
-    cancel_go_live,
-    get_batch_to_go_live,
-    get_go_live,
-    list_go_lives,
-    preview_go_live,
-    report_go_live,
-    start_go_live,
-)
+from migration_service.services.undo import go_live
 from migration_service.services.undo.orders import batch_in_body
 from migration_service.states import GoLiveState
 from migration_service.tasks import jobs
@@ -152,7 +142,7 @@ def preview(body: dict[str, Any]) -> Response:
     with resources().Session.begin() as session:
         order = _read_order(session, body)
         begin_answer()
-        found = preview_go_live(session, order)
+        found = go_live.preview_go_live(session, order)
     if found.is_past:
         raise errors.GoLivePastError(found=write_moment(found.live_at))
     return jsonify(GoLivePreviewAnswerSchema().dump(found))
@@ -179,7 +169,7 @@ def start(body: dict[str, Any]) -> Response:
     of the last day with nothing open, or with exceptions that were accepted.
     """
     with resources().Session.begin() as session:
-        it = start_go_live(session, _read_order(session, body))
+        it = go_live.start_go_live(session, _read_order(session, body))
         answer = jsonify(_report(session, str(it.id)))
         answer.status_code = 202
         answer.headers["Location"] = url_for("go_lives.get_go_live", go_live_id=it.id)
@@ -197,7 +187,7 @@ def list_all(arguments: dict[str, Any]) -> Response:
 
     The response is one page. A Link header (rel="next") leads to the next one.
     """
-    return answer_list(arguments, list_go_lives, "go_live_id", GoLiveAnswerSchema())
+    return answer_list(arguments, go_live.list_go_lives, "go_live_id", GoLiveAnswerSchema())
 
 
 @blueprint.get("/<go_live_id>/", endpoint="get_go_live")
@@ -221,26 +211,26 @@ def cancel(go_live_id: str) -> Response:
     This is possible until its moment has come.
     """
     with resources().Session.begin() as session:
-        it = get_go_live(session, go_live_id, organisation_id=caller().organisation_id)
-        cancel_go_live(session, it)
+        it = go_live.get_go_live(session, go_live_id, organisation_id=caller().organisation_id)
+        go_live.cancel_go_live(session, it)
         session.flush()
         return jsonify(_report(session, go_live_id))
 
 
-def _read_order(session: Session, body: dict[str, Any]) -> GoLiveOrder:
+def _read_order(session: Session, body: dict[str, Any]) -> go_live.GoLiveOrder:
     supplier = supplier_in_body(session, body)
     batch_id = batch_in_body(session, body, supplier)
-    return GoLiveOrder(
+    return go_live.GoLiveOrder(
         supplier=supplier,
-        gate=Gate.of(resources().settings),
+        gate=go_live.Gate.of(resources().settings),
         at=body.get("at"),
-        batch=get_batch_to_go_live(session, batch_id, supplier) if batch_id else None,
+        batch=go_live.get_batch_to_go_live(session, batch_id, supplier) if batch_id else None,
         external_account_numbers=body.get("external_account_numbers"),
         by=body.get("by"),
     )
 
 
 def _report(session: Session, go_live_id: str) -> dict[str, Any]:
-    it = get_go_live(session, go_live_id, organisation_id=caller().organisation_id)
-    answer: dict[str, Any] = GoLiveAnswerSchema().dump(report_go_live(session, it))
+    it = go_live.get_go_live(session, go_live_id, organisation_id=caller().organisation_id)
+    answer: dict[str, Any] = GoLiveAnswerSchema().dump(go_live.report_go_live(session, it))
     return answer

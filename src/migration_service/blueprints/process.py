@@ -17,12 +17,7 @@ from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempo
 from migration_service.blueprints.requests.interface import caller
 from migration_service.blueprints.requests.places import step_aside
 from migration_service.blueprints.requests.resources import resources
-from migration_service.schemas.requests import (
-    AcceptedAccountSchema,
-    AccountErrorBodySchema,
-    CreatedAccountSchema,
-    ProcessRequestSchema,
-)
+from migration_service.schemas import requests
 from migration_service.services.imports.status import ReportedStatus
 from migration_service.services.processing.dispatch import AttemptUndoneError, begin_attempt, wait_for_outcome
 from migration_service.services.reporting.attempts import get_attempt
@@ -44,10 +39,10 @@ def _replay(attempt_id: UUID) -> Any:
 
 @blueprint.post("/account-import-process/process/", endpoint="process_account")
 @idempotent(blueprint, replay_attempt=_replay)
-@blueprint.response(201, CreatedAccountSchema)
+@blueprint.response(201, requests.CreatedAccountSchema)
 @blueprint.alt_response(
     202,
-    schema=AcceptedAccountSchema,
+    schema=requests.AcceptedAccountSchema,
     description="Accepted, and still in progress.",
     headers=refer("Preference-Applied"),
 )
@@ -68,9 +63,9 @@ def _replay(attempt_id: UUID) -> Any:
     errors.ConcurrencyLimitReachedError,
     errors.NoWorkerAvailableError,
     *KEY_ERRORS,
-    body=AccountErrorBodySchema,
+    body=requests.AccountErrorBodySchema,
 )
-@json_body(blueprint, ProcessRequestSchema(), PROCESS)
+@json_body(blueprint, requests.ProcessRequestSchema(), PROCESS)
 @document_parameters(blueprint, PREFER)
 def process(body: dict[str, Any]) -> Any:
     """Create the account from its staged data

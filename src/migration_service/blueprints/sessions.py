@@ -15,13 +15,7 @@ from migration_service.db.reference import wait_until_known
 from migration_service.errors import TokenSessionNotFoundError
 from migration_service.schemas import answers
 from migration_service.schemas.paging import Cursor, page_limit
-from migration_service.services.access.sessions import (
-    ENDED_BY_ORGANISATION,
-    SessionReport,
-    end_session,
-    list_sessions_of_organisation,
-    report_session,
-)
+from migration_service.services.access import sessions
 
 _SESSION_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
 
@@ -66,7 +60,7 @@ def list_sessions(arguments: dict[str, Any]) -> Response:
     """
     listing = Listing.read(arguments)
     with resources().Session.begin() as session:
-        found = list_sessions_of_organisation(
+        found = sessions.list_sessions_of_organisation(
             session, caller().organisation_id, before=listing.after, limit=listing.wanted
         )
     return listing.answer(found, "session_id", _SCHEMA.dump)
@@ -75,16 +69,16 @@ def list_sessions(arguments: dict[str, Any]) -> Response:
 @blueprint.post("/<session_id>/end/", endpoint="end_session")
 @blueprint.response(200, SessionAnswerSchema, example=_EXAMPLE | {"ended_at": "2026-03-02T08:00:00Z"})
 @answers_errors(blueprint, TokenSessionNotFoundError)
-def end_one_session(session_id: str) -> SessionReport:
+def end_one_session(session_id: str) -> sessions.SessionReport:
     """End a session and revoke its tokens
 
     The response takes about a second. After it, none of the session's tokens is accepted. The API key stays
     valid. Ending a session again changes nothing.
     """
     with resources().Session.begin() as session:
-        ended = end_session(
-            session, session_id, ENDED_BY_ORGANISATION, organisation_id=caller().organisation_id
+        ended = sessions.end_session(
+            session, session_id, sessions.ENDED_BY_ORGANISATION, organisation_id=caller().organisation_id
         )
-        report = report_session(session, ended)
+        report = sessions.report_session(session, ended)
     wait_until_known()
     return report

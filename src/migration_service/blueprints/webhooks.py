@@ -14,19 +14,7 @@ from migration_service.blueprints.requests.interface import caller, make_bluepri
 from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.models import WebhookEndpoint
-from migration_service.schemas.webhooks import (
-    SECRET,
-    DeliveryListArgumentsSchema,
-    NewSecretAnswerSchema,
-    NewWebhookAnswerSchema,
-    RedeliveredAnswerSchema,
-    RedeliverySchema,
-    RotationSchema,
-    WebhookAnswerSchema,
-    WebhookBodySchema,
-    WebhookChangeSchema,
-    WebhookDeliveryAnswerSchema,
-)
+from migration_service.schemas import webhooks
 from migration_service.services.webhooks import endpoints
 from migration_service.services.webhooks.deliveries import (
     get_delivery,
@@ -41,8 +29,8 @@ from migration_service.states import DeliveryState
 
 blueprint = make_blueprint("webhooks", "webhooks", "Have events sent to you, signed, as they happen.")
 
-_WEBHOOK = WebhookAnswerSchema.example()
-_DELIVERY = WebhookDeliveryAnswerSchema.example()
+_WEBHOOK = webhooks.WebhookAnswerSchema.example()
+_DELIVERY = webhooks.WebhookDeliveryAnswerSchema.example()
 _BODY = {"url": _WEBHOOK["url"], "event_types": _WEBHOOK["event_types"]}
 _VALUE_ERRORS = (errors.WebhookUrlError, errors.ImportSupplierNotFoundInBodyError)
 
@@ -59,10 +47,13 @@ def _open(kept: bytes) -> bytes:
 @blueprint.post("/", endpoint="create_webhook")
 @idempotent(blueprint, opened=_open)
 @blueprint.response(
-    201, NewWebhookAnswerSchema, example=_WEBHOOK | {"secret": SECRET}, headers=refer("Location")
+    201,
+    webhooks.NewWebhookAnswerSchema,
+    example=_WEBHOOK | {"secret": webhooks.SECRET},
+    headers=refer("Location"),
 )
 @answers_errors(blueprint, *_VALUE_ERRORS, errors.TooManyWebhooksError, *KEY_ERRORS)
-@json_body(blueprint, WebhookBodySchema(), _BODY)
+@json_body(blueprint, webhooks.WebhookBodySchema(), _BODY)
 def create(body: dict[str, Any]) -> Response:
     """Create a webhook
 
@@ -82,7 +73,7 @@ def create(body: dict[str, Any]) -> Response:
 
 
 @blueprint.get("/", endpoint="list_webhooks")
-@blueprint.response(200, WebhookAnswerSchema(many=True), example=[_WEBHOOK])
+@blueprint.response(200, webhooks.WebhookAnswerSchema(many=True), example=[_WEBHOOK])
 @answers_errors(blueprint)
 def list_all() -> Response:
     """List the organisation's webhooks
@@ -93,11 +84,11 @@ def list_all() -> Response:
         found = endpoints.list_endpoints(
             session, organisation_ids=[caller().organisation_id], caller=_caller()
         )
-    return jsonify(WebhookAnswerSchema(many=True).dump(found))
+    return jsonify(webhooks.WebhookAnswerSchema(many=True).dump(found))
 
 
 @blueprint.get("/<webhook_id>/", endpoint="get_webhook")
-@blueprint.response(200, WebhookAnswerSchema, example=_WEBHOOK)
+@blueprint.response(200, webhooks.WebhookAnswerSchema, example=_WEBHOOK)
 @answers_errors(blueprint, errors.WebhookNotFoundError)
 def get_one(webhook_id: str) -> Response:
     """Get a webhook
@@ -109,9 +100,9 @@ def get_one(webhook_id: str) -> Response:
 
 
 @blueprint.patch("/<webhook_id>/", endpoint="change_webhook")
-@blueprint.response(200, WebhookAnswerSchema, example=_WEBHOOK | {"enabled": True})
+@blueprint.response(200, webhooks.WebhookAnswerSchema, example=_WEBHOOK | {"enabled": True})
 @answers_errors(blueprint, *_VALUE_ERRORS, errors.WebhookNotFoundError)
-@json_body(blueprint, WebhookChangeSchema(), {"enabled": True})
+@json_body(blueprint, webhooks.WebhookChangeSchema(), {"enabled": True})
 def change(body: dict[str, Any], webhook_id: str) -> Response:
     """Change a webhook, or switch it off or on
 
@@ -125,7 +116,7 @@ def change(body: dict[str, Any], webhook_id: str) -> Response:
 
 
 @blueprint.delete("/<webhook_id>/", endpoint="remove_webhook")
-@blueprint.response(200, WebhookAnswerSchema, example=_WEBHOOK)
+@blueprint.response(200, webhooks.WebhookAnswerSchema, example=_WEBHOOK)
 @answers_errors(blueprint, errors.WebhookNotFoundError)
 def remove(webhook_id: str) -> Response:
     """Remove a webhook for ever
@@ -141,9 +132,9 @@ def remove(webhook_id: str) -> Response:
 
 @blueprint.post("/<webhook_id>/secret/", endpoint="rotate_webhook_secret")
 @idempotent(blueprint, opened=_open)
-@blueprint.response(200, NewSecretAnswerSchema, example={"secret": SECRET})
+@blueprint.response(200, webhooks.NewSecretAnswerSchema, example={"secret": webhooks.SECRET})
 @answers_errors(blueprint, errors.WebhookNotFoundError, *KEY_ERRORS)
-@json_body(blueprint, RotationSchema(), {"overlap_hours": 24})
+@json_body(blueprint, webhooks.RotationSchema(), {"overlap_hours": 24})
 def rotate(body: dict[str, Any], webhook_id: str) -> Response:
     """Replace the secret of a webhook
 
@@ -160,7 +151,9 @@ def rotate(body: dict[str, Any], webhook_id: str) -> Response:
 
 @blueprint.post("/<webhook_id>/test/", endpoint="test_webhook")
 @idempotent(blueprint)
-@blueprint.response(202, WebhookDeliveryAnswerSchema, example=_DELIVERY | {"event_type": "webhook.test"})
+@blueprint.response(
+    202, webhooks.WebhookDeliveryAnswerSchema, example=_DELIVERY | {"event_type": "webhook.test"}
+)
 @answers_errors(blueprint, errors.WebhookNotFoundError, errors.TooManyRedeliveriesError, *KEY_ERRORS)
 def send_test_event(webhook_id: str) -> Response:
     """Send a test event
@@ -170,15 +163,17 @@ def send_test_event(webhook_id: str) -> Response:
     with resources().Session.begin() as session:
         endpoint = _find(session, webhook_id)
         delivery = send_test(session, endpoint)
-        answer = jsonify(WebhookDeliveryAnswerSchema().dump(report_delivery(session, delivery)))
+        answer = jsonify(webhooks.WebhookDeliveryAnswerSchema().dump(report_delivery(session, delivery)))
         answer.status_code = 202
         keep_with_effect(session, answer, subject=endpoint.id)
     return answer
 
 
 @blueprint.get("/<webhook_id>/deliveries/", endpoint="list_webhook_deliveries")
-@query_arguments(blueprint, DeliveryListArgumentsSchema())
-@blueprint.response(200, WebhookDeliveryAnswerSchema(many=True), example=[_DELIVERY], headers=refer("Link"))
+@query_arguments(blueprint, webhooks.DeliveryListArgumentsSchema())
+@blueprint.response(
+    200, webhooks.WebhookDeliveryAnswerSchema(many=True), example=[_DELIVERY], headers=refer("Link")
+)
 @answers_errors(blueprint, errors.WebhookNotFoundError)
 def list_all_deliveries(arguments: dict[str, Any], webhook_id: str) -> Response:
     """List the deliveries of a webhook, newest first
@@ -192,11 +187,11 @@ def list_all_deliveries(arguments: dict[str, Any], webhook_id: str) -> Response:
         found = list_deliveries(
             session, _find(session, webhook_id), state=state, before=listing.after, limit=listing.wanted
         )
-    return listing.answer(found, "id", WebhookDeliveryAnswerSchema().dump)
+    return listing.answer(found, "id", webhooks.WebhookDeliveryAnswerSchema().dump)
 
 
 @blueprint.get("/<webhook_id>/deliveries/<delivery_number>/", endpoint="get_webhook_delivery")
-@blueprint.response(200, WebhookDeliveryAnswerSchema, example=_DELIVERY)
+@blueprint.response(200, webhooks.WebhookDeliveryAnswerSchema, example=_DELIVERY)
 @answers_errors(blueprint, errors.WebhookNotFoundError, errors.WebhookDeliveryNotFoundError)
 def get_one_delivery(webhook_id: str, delivery_number: str) -> Response:
     """Get a delivery with all its attempts
@@ -205,12 +200,12 @@ def get_one_delivery(webhook_id: str, delivery_number: str) -> Response:
     """
     with resources().Session.begin() as session:
         delivery = get_delivery(session, _find(session, webhook_id), delivery_number)
-        return jsonify(WebhookDeliveryAnswerSchema().dump(report_delivery(session, delivery)))
+        return jsonify(webhooks.WebhookDeliveryAnswerSchema().dump(report_delivery(session, delivery)))
 
 
 @blueprint.post("/<webhook_id>/redeliver/", endpoint="redeliver_webhook")
 @idempotent(blueprint)
-@blueprint.response(202, RedeliveredAnswerSchema, example={"events": 12})
+@blueprint.response(202, webhooks.RedeliveredAnswerSchema, example={"events": 12})
 @answers_errors(
     blueprint,
     errors.WebhookNotFoundError,
@@ -218,7 +213,7 @@ def get_one_delivery(webhook_id: str, delivery_number: str) -> Response:
     errors.TooManyRedeliveriesError,
     *KEY_ERRORS,
 )
-@json_body(blueprint, RedeliverySchema(), {"since": "2026-03-01T00:00:00Z", "only_failed": True})
+@json_body(blueprint, webhooks.RedeliverySchema(), {"since": "2026-03-01T00:00:00Z", "only_failed": True})
 def send_again(body: dict[str, Any], webhook_id: str) -> Response:
     """Send events again: one, all since a time, or all that have failed since
 
@@ -249,5 +244,5 @@ def _caller() -> endpoints.WebhookCaller:
 
 
 def _dump(session: Session, endpoint: WebhookEndpoint) -> dict[str, Any]:
-    dumped: dict[str, Any] = WebhookAnswerSchema().dump(endpoints.report_endpoint(session, endpoint))
+    dumped: dict[str, Any] = webhooks.WebhookAnswerSchema().dump(endpoints.report_endpoint(session, endpoint))
     return dumped

@@ -10,20 +10,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from migration_service.db.commits import COMMIT_SECONDS, CommitWait, find_commit_wait
 from migration_service.db.engine import ONLY_READS, service_engine
+from migration_service.doctor import work_checks
 from migration_service.doctor.diagnosis import Check, Diagnosis, ServiceParts, Verdict, ok, warning, wrong
-from migration_service.doctor.work_checks import (
-    check_batches,
-    check_beat,
-    check_certificates,
-    check_events,
-    check_messages,
-    check_slots,
-    check_statements,
-    check_stuck_attempts,
-    check_suppliers,
-    check_vendors,
-    check_workers,
-)
 from migration_service.metrics.disks import read_disks
 from migration_service.services.batches.intake.spool import has_room
 
@@ -243,16 +231,16 @@ _CHECKS: tuple[tuple[str, Check, tuple[str, ...]], ...] = (
     ("redis", check_redis, ()),
     ("revisions", check_revisions, ("database",)),
     ("clocks", check_clocks, ("database", "redis")),
-    ("beat", check_beat, ("redis",)),
-    ("slots", check_slots, ("database", "redis")),
-    ("suppliers", check_suppliers, ("database",)),
-    ("vendors", check_vendors, ("database", "redis")),
-    ("batches", check_batches, ("database",)),
-    ("attempts", check_stuck_attempts, ("database",)),
-    ("events", check_events, ("database", "revisions")),
-    ("e-mail", check_messages, ("database", "revisions")),
-    ("certificates", check_certificates, ("database", "revisions")),
-    ("statements", check_statements, ("database",)),
+    ("beat", work_checks.check_beat, ("redis",)),
+    ("slots", work_checks.check_slots, ("database", "redis")),
+    ("suppliers", work_checks.check_suppliers, ("database",)),
+    ("vendors", work_checks.check_vendors, ("database", "redis")),
+    ("batches", work_checks.check_batches, ("database",)),
+    ("attempts", work_checks.check_stuck_attempts, ("database",)),
+    ("events", work_checks.check_events, ("database", "revisions")),
+    ("e-mail", work_checks.check_messages, ("database", "revisions")),
+    ("certificates", work_checks.check_certificates, ("database", "revisions")),
+    ("statements", work_checks.check_statements, ("database",)),
     # The last, because their number is unknown, so that their answers are waited for.
-    ("workers", check_workers, ("redis",)),
+    ("workers", work_checks.check_workers, ("redis",)),
 )

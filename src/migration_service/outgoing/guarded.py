@@ -16,12 +16,7 @@ import requests
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from urllib3 import PoolManager, Timeout
 
-from migration_service.outgoing.deadlines import (
-    TimedHTTPConnection,
-    TimedHTTPSConnection,
-    TimedResponse,
-    use_pools,
-)
+from migration_service.outgoing import deadlines
 from migration_service.outgoing.rules import AddressRules
 
 # More connections than are kept open is what is wanted while there is much to send, and no warning.
@@ -68,10 +63,10 @@ class GuardedClient:
             retries=False,
         )
         connections = {
-            "http": _guard(TimedHTTPConnection, rules, self._limits),
-            "https": _guard(TimedHTTPSConnection, rules, self._limits),
+            "http": _guard(deadlines.TimedHTTPConnection, rules, self._limits),
+            "https": _guard(deadlines.TimedHTTPSConnection, rules, self._limits),
         }
-        use_pools(self._pools, connections)
+        deadlines.use_pools(self._pools, connections)
 
     def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
         """Send a request and return its answer. Raise urllib3's HTTPError or OSError if there is none."""
@@ -110,8 +105,8 @@ def trusted_certificates() -> str:
     return found if isinstance(found, str) else DEFAULT_CA_BUNDLE_PATH
 
 
-def _guard(base: type[TimedHTTPConnection], rules: AddressRules, limits: RequestLimits) -> type:
-    def connect(self: TimedHTTPConnection) -> socket.socket:
+def _guard(base: type[deadlines.TimedHTTPConnection], rules: AddressRules, limits: RequestLimits) -> type:
+    def connect(self: deadlines.TimedHTTPConnection) -> socket.socket:
         deadline = time.monotonic() + float(self.timeout or 0)
         failure: OSError = OSError("the host has no address")
         for address in rules.resolve(self.host, self.port):
@@ -129,5 +124,7 @@ def _guard(base: type[TimedHTTPConnection], rules: AddressRules, limits: Request
                 return connection
         raise failure
 
-    response = type("GuardedResponse", (TimedResponse,), {"most_bytes": _HEAD_BYTES + limits.answer_bytes})
+    response = type(
+        "GuardedResponse", (deadlines.TimedResponse,), {"most_bytes": _HEAD_BYTES + limits.answer_bytes}
+    )
     return type(f"Guarded{base.__name__}", (base,), {"_new_conn": connect, "response_class": response})

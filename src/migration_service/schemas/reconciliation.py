@@ -5,17 +5,8 @@ from typing import Any
 from marshmallow import post_load, validates_schema
 from marshmallow.exceptions import ValidationError
 
+from migration_payloads.schemas import fields
 from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
-from migration_payloads.schemas.fields import (
-    Choice,
-    Flag,
-    Identifier,
-    Message,
-    NormalIdentifier,
-    Scope,
-    Values,
-    WholeNumber,
-)
 from migration_service.schemas import answers, control_totals
 from migration_service.schemas.deciding import decided_by
 from migration_service.schemas.old_figures import FigureCountsAnswerSchema
@@ -43,18 +34,18 @@ _NOT_COMPARED = ["the documents themselves: only their paths and locations are c
 class ReconciliationArgumentsSchema(Fields):
     """The query string of a reconciliation."""
 
-    batch = Scope(
+    batch = fields.Scope(
         "Only the accounts on the lines of this batch.",
         _BATCH_ID,
         parameter={"type": "string", "format": "uuid"},
     )
-    comparison = Scope(
+    comparison = fields.Scope(
         "The id of a comparison in an answer with status 202: answer with this one, or a later one, instead "
         "of starting another.",
         _COMPARISON_ID,
         parameter={"type": "string", "format": "uuid"},
     )
-    full = Flag(
+    full = fields.Flag(
         "Compare all accounts. Otherwise those of which nothing has changed since the kept comparison count "
         "as they did in it.",
         False,
@@ -309,17 +300,19 @@ class ReconciliationAnswerSchema(AnswerSchema):
 class AcknowledgementBodySchema(CommandFields):
     """The body for acknowledging what was refused."""
 
-    reason = Identifier(
+    reason = fields.Identifier(
         "Why they are not migrated. It is kept in the audit: no personal data.",
         "Moved to another supplier before the migration.",
         required=True,
         max_length=1_000,
     )
     by = decided_by()
-    external_account_numbers = Values(Identifier(), "The accounts to acknowledge.", ["100000038"])
-    batch = Scope("The batch with the lines without a number, or of added data.", _BATCH_ID)
-    line_numbers = Values(
-        WholeNumber(),
+    external_account_numbers = fields.Values(
+        fields.Identifier(), "The accounts to acknowledge.", ["100000038"]
+    )
+    batch = fields.Scope("The batch with the lines without a number, or of added data.", _BATCH_ID)
+    line_numbers = fields.Values(
+        fields.WholeNumber(),
         "Lines of that batch. By default all of its lines without a number, or its open lines of added data.",
         [17],
     )
@@ -329,13 +322,13 @@ class AcknowledgementBodySchema(CommandFields):
         """Require either account numbers or a batch, which may have line numbers."""
         if bool(data.get("external_account_numbers")) == ("batch" in data):
             message = "Expected either external_account_numbers or a batch."
-            raise ValidationError(Message(message, "required"), "external_account_numbers")
+            raise ValidationError(fields.Message(message, "required"), "external_account_numbers")
         if "line_numbers" in data and "batch" not in data:
-            raise ValidationError(Message("Give the batch of these lines.", "required"), "batch")
+            raise ValidationError(fields.Message("Give the batch of these lines.", "required"), "batch")
         for name in ("external_account_numbers", "line_numbers"):
             if len(data.get(name) or ()) > MAX_ACKNOWLEDGED:
                 message = f"At most {MAX_ACKNOWLEDGED:,} in one request."
-                raise ValidationError(Message(message, "max_length"), name)
+                raise ValidationError(fields.Message(message, "max_length"), name)
 
     @post_load
     def make_tuples(self, data: dict[str, Any], **_kwargs: Any) -> dict[str, Any]:
@@ -365,18 +358,18 @@ class AcknowledgementAnswerSchema(AnswerSchema):
 class ReceiptArgumentsSchema(Fields):
     """The query string of a receipt."""
 
-    batch = Scope("The receipt of this batch, instead of the whole supplier.", _BATCH_ID)
+    batch = fields.Scope("The receipt of this batch, instead of the whole supplier.", _BATCH_ID)
 
 
 class ReceiptExceptionBodySchema(CommandFields):
     """Something of a receipt that is accepted."""
 
-    problem = Choice(Problem, "The problem that is accepted.", "DIFFERING", required=True)
-    external_account_number = NormalIdentifier(
+    problem = fields.Choice(Problem, "The problem that is accepted.", "DIFFERING", required=True)
+    external_account_number = fields.NormalIdentifier(
         "Of DIFFERING: only this account. Without it, everything that the problem concerns.", "10000003"
     )
-    batch = Scope("In the receipt of this batch, instead of the whole supplier.", _BATCH_ID)
-    reason = Identifier(
+    batch = fields.Scope("In the receipt of this batch, instead of the whole supplier.", _BATCH_ID)
+    reason = fields.Identifier(
         "Why. It is kept: no personal data.",
         "The meter was replaced meanwhile.",
         required=True,

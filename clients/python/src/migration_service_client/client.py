@@ -14,17 +14,6 @@ from urllib.parse import urlsplit
 from migration_service_client import conversations
 from migration_service_client.answers import LineReader
 from migration_service_client.calls import Call
-from migration_service_client.conversations import (
-    Answer,
-    Authorize,
-    Conversation,
-    NoAnswer,
-    Pause,
-    Policy,
-    Send,
-    Step,
-    Tokens,
-)
 from migration_service_client.errors import ClientError, ServiceUnreachable
 from migration_service_client.operations import Operations, get_api_key
 from migration_service_client.requests import Lines, Pages, Request
@@ -68,8 +57,8 @@ class _Base(Operations):
         if address.scheme not in ("http", "https") or not address.hostname or "@" in address.netloc:
             raise ValueError("base_url is not an address that begins with https:// or http://.")
         self._base_url = base_url.rstrip("/")
-        self._policy = Policy(patience)
-        self._tokens = Tokens(api_key.strip())
+        self._policy = conversations.Policy(patience)
+        self._tokens = conversations.Tokens(api_key.strip())
         self._network = Network(
             self._base_url, timeout, connections, None if ca_file is None else os.fspath(ca_file), proxy
         )
@@ -86,7 +75,7 @@ class _Base(Operations):
             _of_parents.append(self._connections)
             self._prepare()
 
-    def examine(self) -> tuple[Answer | NoAnswer, Way]:
+    def examine(self) -> tuple[conversations.Answer | conversations.NoAnswer, Way]:
         """Send one request without a token, and tell the way that it went: for what does not work."""
         return examine(self._network, get_api_key())
 
@@ -115,7 +104,7 @@ class Client(_Base):
         """Close all connections."""
         self._connections.close()
 
-    def send(self, asked: Request[T] | Conversation[T]) -> T:
+    def send(self, asked: Request[T] | conversations.Conversation[T]) -> T:
         """Send a request, as often as it takes, and return its answer."""
         try:
             return self._converse(asked)
@@ -123,7 +112,7 @@ class Client(_Base):
             if isinstance(asked, Request) and isinstance(asked.body, Upload):
                 asked.body.close()
 
-    def _converse(self, asked: Request[T] | Conversation[T]) -> T:
+    def _converse(self, asked: Request[T] | conversations.Conversation[T]) -> T:
         talk = conversations.conversation(asked, self._policy)
         result, error = None, None
         while True:
@@ -155,14 +144,14 @@ class Client(_Base):
                 yield from reader.feed(_whole(request, chunk))
             yield from reader.end()
 
-    def _take(self, step: Step) -> Any:
+    def _take(self, step: conversations.Step) -> Any:
         match step:
-            case Send():
+            case conversations.Send():
                 return self._send(step)
-            case Pause(seconds):
+            case conversations.Pause(seconds):
                 time.sleep(seconds)
                 return None
-            case Authorize(stale):
+            case conversations.Authorize(stale):
                 return self._authorize(stale)
             case Request():
                 return self.send(step)
@@ -174,7 +163,7 @@ class Client(_Base):
                 return token
             return self.send(self._tokens.renewal(now))
 
-    def _send(self, step: Send) -> Answer | NoAnswer:
+    def _send(self, step: conversations.Send) -> conversations.Answer | conversations.NoAnswer:
         self._look_around()
         if isinstance(step.request.body, Upload):
             step.request.body.prepare()
@@ -202,7 +191,7 @@ class AsyncClient(_Base):
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._connections.close()
 
-    async def send(self, asked: Request[T] | Conversation[T]) -> T:
+    async def send(self, asked: Request[T] | conversations.Conversation[T]) -> T:
         """Send a request, as often as it takes, and return its answer."""
         try:
             return await self._converse(asked)
@@ -210,7 +199,7 @@ class AsyncClient(_Base):
             if isinstance(asked, Request) and isinstance(asked.body, Upload):
                 asked.body.close()
 
-    async def _converse(self, asked: Request[T] | Conversation[T]) -> T:
+    async def _converse(self, asked: Request[T] | conversations.Conversation[T]) -> T:
         talk = conversations.conversation(asked, self._policy)
         result, error = None, None
         while True:
@@ -247,14 +236,14 @@ class AsyncClient(_Base):
             for item in reader.end():
                 yield item
 
-    async def _take(self, step: Step) -> Any:
+    async def _take(self, step: conversations.Step) -> Any:
         match step:
-            case Send():
+            case conversations.Send():
                 return await self._send(step)
-            case Pause(seconds):
+            case conversations.Pause(seconds):
                 await asyncio.sleep(seconds)
                 return None
-            case Authorize(stale):
+            case conversations.Authorize(stale):
                 return await self._authorize(stale)
             case Request():
                 return await self.send(step)
@@ -266,7 +255,7 @@ class AsyncClient(_Base):
                 return token
             return await self.send(self._tokens.renewal(now))
 
-    async def _send(self, step: Send) -> Answer | NoAnswer:
+    async def _send(self, step: conversations.Send) -> conversations.Answer | conversations.NoAnswer:
         self._look_around()
         if isinstance(step.request.body, Upload):
             await step.request.body.prepare_async()
@@ -281,8 +270,8 @@ class AsyncClient(_Base):
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
 
 
-def _whole(request: Request[Any], chunk: bytes | NoAnswer) -> bytes:
+def _whole(request: Request[Any], chunk: bytes | conversations.NoAnswer) -> bytes:
     """Return the chunk of a stream. Raise ServiceUnreachable if the stream broke off."""
-    if isinstance(chunk, NoAnswer):
+    if isinstance(chunk, conversations.NoAnswer):
         raise ServiceUnreachable(f"{request.operation} broke off: {chunk.reason}")
     return chunk

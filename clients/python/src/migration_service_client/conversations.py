@@ -19,13 +19,6 @@ from migration_service_client.answers import decode, parse
 from migration_service_client.codes import BY_CODE, AccountAlreadyImported, AuthenticationFailed
 from migration_service_client.errors import ServiceError, ServiceUnreachable, UnexpectedAnswer
 from migration_service_client.keys import idempotency_key
-from migration_service_client.models import (
-    AttemptAnswer,
-    BatchProgressAnswer,
-    Finding,
-    StagingReport,
-    UndoProgressAnswer,
-)
 from migration_service_client.requests import Json, Pages, Request
 
 logger = logging.getLogger("migration_service_client")
@@ -176,11 +169,11 @@ def single(request: Request[T], policy: Policy) -> Conversation[T]:
             decoded: T = decode(request.answer, parse(answer.body))
             return decoded
         attempt_id = parse(answer.body)["attempt_id"]
-        attempt: AttemptAnswer | None = None
+        attempt: models.AttemptAnswer | None = None
         while attempt is None or attempt.outcome is None:
             yield Pause((answer.retry_after() or _POLL) * (1 + _JITTER * policy.jitter()))
             answer = yield from exchange(operations.get_attempt(attempt_id), policy)
-            attempt = decode(AttemptAnswer, parse(answer.body))
+            attempt = decode(models.AttemptAnswer, parse(answer.body))
         if attempt.service_account_number is not None:
             created: T = decode(request.answer, {"service_account_number": attempt.service_account_number})
             return created
@@ -291,7 +284,7 @@ class Tokens:
 class CreatedAccount(models.CreatedAccount):
     """An account that was created, with what its payload was warned of: dropped or changed members."""
 
-    warnings: tuple[Finding, ...] = ()
+    warnings: tuple[models.Finding, ...] = ()
 
 
 def create_account(
@@ -309,9 +302,9 @@ def create_account(
     """
     payload = parse(account) if isinstance(account, bytes | str) else account
     key = None if book is None or line is None else idempotency_key(book, line, account)
-    warnings: tuple[Finding, ...] = ()
+    warnings: tuple[models.Finding, ...] = ()
     try:
-        staged: StagingReport = yield operations.stage_account(account, extracted_at=extracted_at)
+        staged: models.StagingReport = yield operations.stage_account(account, extracted_at=extracted_at)
         warnings = staged.warnings
         created: models.CreatedAccount = yield operations.process_account(
             external_account_number=payload["external_account_number"],
@@ -329,8 +322,11 @@ def create_account(
 
 
 def wait_for_batch(
-    batch_id: str, *, seconds: float = 2.0, progress: Callable[[BatchProgressAnswer], None] | None = None
-) -> Conversation[BatchProgressAnswer]:
+    batch_id: str,
+    *,
+    seconds: float = 2.0,
+    progress: Callable[[models.BatchProgressAnswer], None] | None = None,
+) -> Conversation[models.BatchProgressAnswer]:
     """Ask for a batch until it is neither RUNNING nor WAITING, and return it.
 
     It is asked for every so many seconds, and more often at the beginning, because a small batch ends soon.
@@ -338,7 +334,7 @@ def wait_for_batch(
     """
     pauses = _pauses(seconds)
     while True:
-        batch: BatchProgressAnswer = yield operations.get_batch(batch_id)
+        batch: models.BatchProgressAnswer = yield operations.get_batch(batch_id)
         if progress is not None:
             progress(batch)
         if batch.state not in ("RUNNING", "WAITING"):
@@ -346,11 +342,11 @@ def wait_for_batch(
         yield Pause(next(pauses))
 
 
-def wait_for_undo(undo_id: str, *, seconds: float = 2.0) -> Conversation[UndoProgressAnswer]:
+def wait_for_undo(undo_id: str, *, seconds: float = 2.0) -> Conversation[models.UndoProgressAnswer]:
     """Ask for an undo until it has ended, and return it. `seconds` is as for `wait_for_batch`."""
     pauses = _pauses(seconds)
     while True:
-        undo: UndoProgressAnswer = yield operations.get_undo(undo_id)
+        undo: models.UndoProgressAnswer = yield operations.get_undo(undo_id)
         if undo.finished_at is not None:
             return undo
         yield Pause(next(pauses))

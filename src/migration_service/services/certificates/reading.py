@@ -8,12 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.files import certificates as format_
-from migration_service.errors import (
-    AccountErasedError,
-    AccountNotFoundError,
-    CertificateNotFoundError,
-    CertificateStateError,
-)
+from migration_service import errors
 from migration_service.models import Certificate, CertificateLeaf, ImportSupplier
 from migration_service.services.certificates.making import read_subtrees
 from migration_service.services.setup.suppliers import get_owned, list_owned
@@ -25,7 +20,7 @@ _PAGE = 1_000
 
 def get_certificate(session: Session, certificate_id: str, *, organisation_id: int | None) -> Certificate:
     """Return the organisation's certificate. Raise CertificateNotFoundError."""
-    return get_owned(session, Certificate, certificate_id, CertificateNotFoundError, organisation_id)
+    return get_owned(session, Certificate, certificate_id, errors.CertificateNotFoundError, organisation_id)
 
 
 def list_certificates(session: Session, **wanted: Any) -> list[dict[str, Any]]:
@@ -48,7 +43,7 @@ def describe_certificate(session: Session, certificate: Certificate) -> dict[str
 def require_finished(certificate: Certificate) -> bytes:
     """Return the lines before those of the accounts. Raise CertificateStateError before the end."""
     if certificate.beginning is None:
-        raise CertificateStateError
+        raise errors.CertificateStateError
     return certificate.beginning.encode()
 
 
@@ -73,9 +68,9 @@ def prove_account(session: Session, certificate: Certificate, number: str) -> by
         select(CertificateLeaf).where(own, CertificateLeaf.external_account_number == number)
     ).first()
     if leaf is None:
-        raise AccountNotFoundError("The certificate has no such account.")
+        raise errors.AccountNotFoundError("The certificate has no such account.")
     if leaf.entry is None:
-        raise AccountErasedError("The account was erased, so nobody can prove any more what it was.")
+        raise errors.AccountErasedError("The account was erased, so nobody can prove any more what it was.")
     subtree, place = divmod(leaf.number - 1, format_.SUBTREE)
     beside = _read_leaves(session, certificate, subtree * format_.SUBTREE, format_.SUBTREE)
     path = [

@@ -29,14 +29,8 @@ from migration_service.errors import (
     ServiceError,
 )
 from migration_service.services.access.callers import Caller
+from migration_service.services.imports import storing
 from migration_service.services.imports.payload_differences import compare_with_created
-from migration_service.services.imports.storing import (
-    CLEARS_MARK,
-    SENT_AGAIN,
-    StagedProcess,
-    is_earlier_than,
-    without_mark,
-)
 from migration_service.services.setup.suppliers import KnownSupplier, find_import_supplier
 from migration_service.states import ImportState
 
@@ -67,8 +61,8 @@ _MARK = f"""
          AND process.external_account_number = refused.number
          AND process.external_account_number = ANY (%(numbers)s)
         WHERE process.payload_sha256 <> ''
-          AND NOT {is_earlier_than("process.extracted_at", "process.sent_at")}
-          AND NOT {is_earlier_than("process.refused_extracted_at", "process.refused_sent_at")}
+          AND NOT {storing.is_earlier_than("process.extracted_at", "process.sent_at")}
+          AND NOT {storing.is_earlier_than("process.refused_extracted_at", "process.refused_sent_at")}
           AND (refused.sha256 IS NULL OR process.payload_sha256 <> decode(refused.sha256, 'hex'))
         ORDER BY process.external_account_number FOR UPDATE OF process)
     UPDATE account_import_process AS process
@@ -84,10 +78,11 @@ _CLEAR = f"""
     WITH locked AS MATERIALIZED (
         SELECT id FROM account_import_process AS process
         WHERE import_supplier_id = %(import_supplier_id)s AND external_account_number = ANY(%(numbers)s)
-          AND (refused_at IS NOT NULL AND {CLEARS_MARK} OR {SENT_AGAIN})
+          AND (refused_at IS NOT NULL AND {storing.CLEARS_MARK} OR {storing.SENT_AGAIN})
         ORDER BY external_account_number FOR UPDATE)
     UPDATE account_import_process AS process
-    SET {without_mark(CLEARS_MARK)}, sent_at = greatest(sent_at, coalesce(%(sent_at)s::timestamptz, now())),
+    SET {storing.without_mark(storing.CLEARS_MARK)},
+        sent_at = greatest(sent_at, coalesce(%(sent_at)s::timestamptz, now())),
         extracted_at = greatest(extracted_at, %(extracted_at)s::timestamptz)
     FROM locked WHERE process.id = locked.id
     RETURNING process.id
@@ -175,7 +170,7 @@ def explain_refusal(
     connection: SqlConnection,
     supplier: KnownSupplier,
     account: ValidatedAccount,
-    process: StagedProcess,
+    process: storing.StagedProcess,
     error: InvalidError,
     *,
     extracted_at: datetime | None,

@@ -6,14 +6,8 @@ from migration_payloads.moments import DEFAULT_TIME_ZONE, write_moment
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.account import LoadedAccount
 from migration_payloads.validation import ValidatedAccount, check_loaded
+from migration_service import errors
 from migration_service.db.sql import SqlConnection
-from migration_service.errors import (
-    AccountFailedValidationError,
-    ImportSupplierNotFoundInBodyError,
-    InvalidError,
-    NewerVersionRefusedError,
-    NewerVersionStagedError,
-)
 from migration_service.services.access.callers import Caller
 from migration_service.services.imports import storing
 from migration_service.services.imports.newer_versions import explain_refusal
@@ -44,12 +38,12 @@ def validate_payload(
     time_zone = supplier.time_zone if supplier else DEFAULT_TIME_ZONE
     account = check_loaded(loaded, profile or own_profile, time_zone)
     if supplier is None and "import_supplier" in account.data:
-        unknown = ImportSupplierNotFoundInBodyError(found=code)
+        unknown = errors.ImportSupplierNotFoundInBodyError(found=code)
         if not account.errors:
             raise unknown
         account.errors += unknown.errors
     if supplier is None or account.errors:
-        raise AccountFailedValidationError(errors=account.errors, warnings=account.warnings)
+        raise errors.AccountFailedValidationError(errors=account.errors, warnings=account.warnings)
     return supplier, account
 
 
@@ -91,7 +85,7 @@ def _refuse(
     supplier: KnownSupplier,
     account: ValidatedAccount,
     extracted_at: datetime | None,
-) -> InvalidError:
+) -> errors.InvalidError:
     """Return the error of staging for a supplier that is not Ongoing. An error of the account comes first."""
     found = storing.find(connection, supplier.id, [account.number]).get(account.number)
     error = refusal(found.state, account.number, found.service_account_number) if found else None
@@ -103,13 +97,15 @@ def _refuse(
 
 def refusal_of(
     staged: StagedProcess, external_account_number: str, extracted_at: datetime | None
-) -> InvalidError | None:
+) -> errors.InvalidError | None:
     """Return the reason why a payload was not stored, or None if it is staged."""
     error = refusal(staged.state, external_account_number, staged.service_account_number)
     if error or staged.result:
         return error
     if staged.refused_later:
-        return NewerVersionRefusedError.at(write_moment(staged.refused_later))
+        return errors.NewerVersionRefusedError.at(write_moment(staged.refused_later))
     if staged.extracted_at and extracted_at and staged.is_of_later_extract(extracted_at):
-        return NewerVersionStagedError.of(write_moment(staged.extracted_at), write_moment(extracted_at))
-    return NewerVersionStagedError("Another payload was staged after the line was sent. It is kept.")
+        return errors.NewerVersionStagedError.of(
+            write_moment(staged.extracted_at), write_moment(extracted_at)
+        )
+    return errors.NewerVersionStagedError("Another payload was staged after the line was sent. It is kept.")

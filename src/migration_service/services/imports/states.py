@@ -12,16 +12,9 @@ from types import MappingProxyType
 from uuid import UUID
 
 from migration_payloads.schemas.json import encode_json
+from migration_service import errors
 from migration_service.db.base import literals
 from migration_service.db.sql import OpenTransaction, SqlConnection
-from migration_service.errors import (
-    AccountAlreadyImportedError,
-    AccountImportInProgressError,
-    AccountMarkedToSkipError,
-    DryRunSucceededError,
-    InvalidError,
-    ServiceError,
-)
 from migration_service.schemas.events import EventType
 from migration_service.states import ImportState, Outcome
 
@@ -56,15 +49,15 @@ class StateChangeError(Exception):
 
 def refusal(
     state: ImportState, external_account_number: str, service_account_number: str | None
-) -> InvalidError | None:
+) -> errors.InvalidError | None:
     """Return the error of staging or creating an account in `state`, or None if it is PENDING."""
     match state:
         case ImportState.IMPORTED:
-            return AccountAlreadyImportedError(external_account_number, service_account_number or "")
+            return errors.AccountAlreadyImportedError(external_account_number, service_account_number or "")
         case ImportState.SKIPPED:
-            return AccountMarkedToSkipError()
+            return errors.AccountMarkedToSkipError()
         case ImportState.IN_PROGRESS:
-            return AccountImportInProgressError()
+            return errors.AccountImportInProgressError()
         case ImportState.PENDING:
             return None
 
@@ -93,12 +86,12 @@ class EndedAttempt:
     #: The key of the account, if it was created.
     service_account_number: str | None = None
     #: The reason why no account was created, unless the attempt was withdrawn.
-    error: ServiceError | None = None
+    error: errors.ServiceError | None = None
 
     @classmethod
-    def with_error(cls, attempt: RunningAttempt, error: ServiceError) -> "EndedAttempt":
+    def with_error(cls, attempt: RunningAttempt, error: errors.ServiceError) -> "EndedAttempt":
         """Return an attempt that created no account. DryRunSucceededError stands for a successful dry run."""
-        succeeded = isinstance(error, DryRunSucceededError)
+        succeeded = isinstance(error, errors.DryRunSucceededError)
         outcome = Outcome.DRY_RUN_SUCCEEDED if succeeded else Outcome.FAILED
         return cls(attempt, outcome, error=error)
 

@@ -24,16 +24,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from migration_payloads.schemas.json import encode_json
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountNotStorableError, ServiceError
-from migration_service.models import Account
-from migration_service.models.part import (
-    Part,
-    Source,
-    parent_column,
-    parts_of,
-    path_of,
-    payload_columns,
-    table_of,
-)
+from migration_service.models import Account, part
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +95,7 @@ def is_refusal(error: DBAPIError) -> bool:
 #: The constraint that refuses a service account number that exists, or has existed.
 NUMBER_KEY = next(
     str(it.name)
-    for it in table_of(Account).constraints
+    for it in part.table_of(Account).constraints
     if isinstance(it, UniqueConstraint) and it.columns.keys() == ["service_account_number"]
 )
 
@@ -121,7 +112,7 @@ def creation(*, again: bool = False) -> str:
 
     With `again` they create the parts of accounts that exist.
     """
-    account_columns = [column for column in payload_columns(Account) if column.name not in _GIVEN]
+    account_columns = [column for column in part.payload_columns(Account) if column.name not in _GIVEN]
     inserted = ", ".join(["id", *_GIVEN, *(column.name for column in account_columns)])
     selected = ", ".join(["id", *_GIVEN, *(_value(column) for column in account_columns)])
     key, known = "nextval('account_id_seq')", ""
@@ -144,7 +135,7 @@ def creation(*, again: bool = False) -> str:
             JOIN import_supplier supplier ON supplier.id = process.import_supplier_id {known})""",
         f"account_rows AS ({written})",
     ]
-    for model in parts_of(Account):
+    for model in part.parts_of(Account):
         expressions += _part_expressions(model)
     return ",\n".join(expressions)  # the text consists only of names of tables and columns
 
@@ -159,15 +150,15 @@ _GIVEN = (
 )
 
 
-def _part_expressions(model: type[Part]) -> list[str]:
-    table = table_of(model)
-    columns = list(payload_columns(model))
+def _part_expressions(model: type[part.Part]) -> list[str]:
+    table = part.table_of(model)
+    columns = list(part.payload_columns(model))
     constants = [name for name, _ in model.sources[0].constants]
-    parent = parent_column(model).name
+    parent = part.parent_column(model).name
     root = [column.name for column in table.columns if column.info.get("root")]
     names = ["position", parent, *root, *constants, *(column.name for column in columns)]
     values = ["position", "parent_id", *["account_id"] * len(root), *constants, *map(_value, columns)]
-    if any(parts_of(model)):  # nested parts need its key
+    if any(part.parts_of(model)):  # nested parts need its key
         names, values = ["id", *names], ["id", *values]
     rows = "\nUNION ALL ".join(_rows(model, source) for source in model.sources)
     expressions = [
@@ -175,12 +166,12 @@ def _part_expressions(model: type[Part]) -> list[str]:
         f"{table.name}_rows AS (INSERT INTO {table.name} ({', '.join(names)}) "
         f"SELECT {', '.join(values)} FROM {table.name}_source)",
     ]
-    for below in parts_of(model):
+    for below in part.parts_of(model):
         expressions += _part_expressions(below)
     return expressions
 
 
-def _rows(model: type[Part], source: Source) -> str:
+def _rows(model: type[part.Part], source: part.Source) -> str:
     """Return the SELECT of the parts of one source from those of their parents."""
     account_id = "parent.id" if source.parent is Account else "parent.account_id"
     constants = "".join(f", '{value}' AS {name}" for name, value in source.constants)
@@ -192,7 +183,7 @@ def _rows(model: type[Part], source: Source) -> str:
             default = encode_json(source.default).decode().replace("%", "%%")  # not a parameter
             below = f"coalesce(nullif({below}, '[]'), '{default}'::jsonb)"
         elements = f"jsonb_array_elements({below}) WITH ORDINALITY AS element (part, position)"
-    key = f"nextval('{model.__tablename__}_id_seq') AS id, " if any(parts_of(model)) else ""
+    key = f"nextval('{model.__tablename__}_id_seq') AS id, " if any(part.parts_of(model)) else ""
     return (
         f"SELECT {key}parent.id AS parent_id, "
         f"{account_id} AS account_id, parent.document_root, element.part, "
@@ -206,7 +197,7 @@ def _value(column: Column[object]) -> str:
     """Return the SQL expression for a column's value in `part`."""
     if document := column.info.get("document"):
         return f"document_root || ltrim({_text_at(document)}, '/')"
-    path = path_of(column)
+    path = part.path_of(column)
     if isinstance(column.type, ARRAY):
         element = column.type.item_type.compile(_DIALECT)
         items = f"jsonb_array_elements_text({_json_at(path)})"

@@ -14,6 +14,7 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from migration_payloads.moments import write_moment
+from migration_service import states
 from migration_service.models import Batch, ImportSupplier, OperationsTeam, PaymentVendor
 from migration_service.origin import fold_names
 from migration_service.services.batches import clock
@@ -26,24 +27,15 @@ from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.undo.go_live import Gate, GoLiveOrder, ask_gate
 from migration_service.services.waves.plans import count_pending
 from migration_service.services.waves.reports import PlanReport, WaveReport
-from migration_service.states import (
-    BatchKind,
-    BatchMode,
-    BatchState,
-    CheckResult,
-    EmailMoment,
-    Problem,
-    ReadinessCheck,
-)
 
 #: The age from which a backup is too old.
 _OLDEST_BACKUP = timedelta(days=1)
 #: The bytes that the database needs for an account that is created (docs/operators/scaling.md).
 _BYTES = 20_000
 
-_PASSED, _WARNING, _FAILED = CheckResult.PASSED, CheckResult.WARNING, CheckResult.FAILED
+_PASSED, _WARNING, _FAILED = states.CheckResult.PASSED, states.CheckResult.WARNING, states.CheckResult.FAILED
 #: The result, the sentence and what to do, by what a check found. The console translates both.
-SAYS: dict[str, tuple[CheckResult, str, str]] = {
+SAYS: dict[str, tuple[states.CheckResult, str, str]] = {
     "team": (_PASSED, "Accounts are created for the operations team %(team)s.", ""),
     "some_team": (_PASSED, "There is an operations team.", ""),
     "no_team": (_FAILED, "There is no operations team.", "Let an operator create one."),
@@ -211,7 +203,7 @@ def check_mail(it: Situation) -> Said:
         return "mail_off", {}
     supplier = it.session.get_one(ImportSupplier, it.supplier.id)
     is_past = supplier.emails_from is not None and supplier.emails_from <= clock.read_clock(it.session)
-    return ("mail_on" if supplier.emails_at == EmailMoment.AT_CREATION or is_past else "mail_held"), {}
+    return ("mail_on" if supplier.emails_at == states.EmailMoment.AT_CREATION or is_past else "mail_held"), {}
 
 
 def check_window(it: Situation) -> Said:
@@ -231,7 +223,7 @@ def check_rehearsal(it: Situation) -> Said:
     rehearsal = _find_rehearsal(it)
     if rehearsal is None:
         return "not_rehearsed", {}
-    stored = (BatchMode.STAGE, BatchMode.IMPORT)
+    stored = (states.BatchMode.STAGE, states.BatchMode.IMPORT)
     book = it.session.scalar(
         _batches_of(it).where(Batch.mode.in_(stored), Batch.file_sha256.is_not(None)).limit(1)
     )
@@ -274,7 +266,7 @@ def check_before_go_live(it: Situation) -> Said:
         return ("nothing_open" if is_clean else "open_without_gate"), {}
     asked = ask_gate(it.session, GoLiveOrder(supplier=it.supplier, gate=gate))
     open_ = asked.receipt.open if asked.receipt else {}
-    found = (Problem.OPEN, Problem.DIFFERING, Problem.NOT_COMPARED)
+    found = (states.Problem.OPEN, states.Problem.DIFFERING, states.Problem.NOT_COMPARED)
     if any(problem in open_ for problem in found):
         return "is_open", {problem.lower(): open_.get(problem, 0) for problem in found}
     if open_:
@@ -312,31 +304,34 @@ def check_four_eyes(it: Situation) -> Said:
 
 def _batches_of(it: Situation) -> Any:
     """Return the query for the supplier's batches of accounts, newest first."""
-    accounts = (Batch.import_supplier_id == it.supplier.id, Batch.kind == BatchKind.ACCOUNTS)
+    accounts = (Batch.import_supplier_id == it.supplier.id, Batch.kind == states.BatchKind.ACCOUNTS)
     return select(Batch).where(*accounts).order_by(func.coalesce(Batch.extracted_at, Batch.created_at).desc())
 
 
 def _find_rehearsal(it: Situation) -> Batch | None:
-    ended = (Batch.mode == BatchMode.DRY_RUN, Batch.state == BatchState.COMPLETED)
+    ended = (Batch.mode == states.BatchMode.DRY_RUN, Batch.state == states.BatchState.COMPLETED)
     found: Batch | None = it.session.scalar(_batches_of(it).where(*ended).limit(1))
     return found
 
 
 Check = Callable[[Situation], Said]
-_ALWAYS: dict[ReadinessCheck, Check] = {
-    ReadinessCheck.TEAM_EXISTS: check_team,
-    ReadinessCheck.VENDORS_ANSWER: check_vendors,
-    ReadinessCheck.MAIL_HELD: check_mail,
-    ReadinessCheck.CONTROL_TOTALS_EQUAL: check_control_totals,
-    ReadinessCheck.BACKUP_RECENT: check_backup,
-    ReadinessCheck.FOUR_EYES: check_four_eyes,
+_ALWAYS: dict[states.ReadinessCheck, Check] = {
+    states.ReadinessCheck.TEAM_EXISTS: check_team,
+    states.ReadinessCheck.VENDORS_ANSWER: check_vendors,
+    states.ReadinessCheck.MAIL_HELD: check_mail,
+    states.ReadinessCheck.CONTROL_TOTALS_EQUAL: check_control_totals,
+    states.ReadinessCheck.BACKUP_RECENT: check_backup,
+    states.ReadinessCheck.FOUR_EYES: check_four_eyes,
 }
 #: The checks before a wave and before go-live, in the order in which people see them.
-BEFORE_WAVE: dict[ReadinessCheck, Check] = {
+BEFORE_WAVE: dict[states.ReadinessCheck, Check] = {
     **_ALWAYS,
-    ReadinessCheck.WINDOW_LONG_ENOUGH: check_window,
-    ReadinessCheck.REHEARSAL_CURRENT: check_rehearsal,
-    ReadinessCheck.NOTHING_OPEN: check_before_wave,
-    ReadinessCheck.DISK_HAS_ROOM: check_disk,
+    states.ReadinessCheck.WINDOW_LONG_ENOUGH: check_window,
+    states.ReadinessCheck.REHEARSAL_CURRENT: check_rehearsal,
+    states.ReadinessCheck.NOTHING_OPEN: check_before_wave,
+    states.ReadinessCheck.DISK_HAS_ROOM: check_disk,
 }
-BEFORE_GO_LIVE: dict[ReadinessCheck, Check] = {**_ALWAYS, ReadinessCheck.NOTHING_OPEN: check_before_go_live}
+BEFORE_GO_LIVE: dict[states.ReadinessCheck, Check] = {
+    **_ALWAYS,
+    states.ReadinessCheck.NOTHING_OPEN: check_before_go_live,
+}

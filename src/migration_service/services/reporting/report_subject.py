@@ -7,12 +7,7 @@ from uuid import UUID
 
 from sqlalchemy.orm import Session
 
-from migration_service.errors import (
-    BatchNotFoundError,
-    ImportSupplierNotFoundError,
-    WaveNotFoundError,
-    WavePlanNotFoundError,
-)
+from migration_service import errors
 from migration_service.models import Batch, WavePlan
 from migration_service.services.batches.control import get_batch
 from migration_service.services.setup import suppliers
@@ -78,16 +73,16 @@ def find_subject(
     try:
         supplier = suppliers.get_import_supplier(session, target, organisation_id=organisation_id)
         return ReportSubject(ReportKind.SUPPLIER, supplier)
-    except ImportSupplierNotFoundError as error:
+    except errors.ImportSupplierNotFoundError as error:
         if kind is ReportKind.SUPPLIER:
             raise
         try:
             return _subject_of_batch(session, get_batch(session, target, organisation_id=organisation_id))
-        except BatchNotFoundError:
+        except errors.BatchNotFoundError:
             pass
         try:
             return _subject_of_plan(session, get_plan(session, target, organisation_id=organisation_id))
-        except WavePlanNotFoundError:
+        except errors.WavePlanNotFoundError:
             raise error from None
 
 
@@ -107,4 +102,4 @@ def _subject_of_plan(session: Session, plan: WavePlan, number: int | None = None
     for wave in waves:
         if wave.number == number:
             return ReportSubject(ReportKind.WAVE, supplier, (wave.batch_id,), plan.id, number)
-    raise WaveNotFoundError(found=str(number))
+    raise errors.WaveNotFoundError(found=str(number))

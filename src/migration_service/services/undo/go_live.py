@@ -39,21 +39,10 @@ from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.clock import read_clock
 from migration_service.services.emails.customer_emails import count_for_go_live
-from migration_service.services.reconciliation.receipts import (
-    Receipt,
-    count_unproven,
-    list_named_exceptions,
-    read_receipt,
-)
+from migration_service.services.reconciliation import receipts
 from migration_service.services.reconciliation.verdict import describe_problems
 from migration_service.services.setup.suppliers import IS_NEW, KnownSupplier, get_owned, list_owned
-from migration_service.services.undo.going_live import (
-    OF_BATCH,
-    OF_NUMBERS,
-    OF_SUPPLIER,
-    find_unmarked,
-    scope_of,
-)
+from migration_service.services.undo import going_live
 from migration_service.services.undo.orders import get_batch_of_accounts
 from migration_service.services.waves.reading import find_wave
 from migration_service.services.waves.running import ENDED
@@ -94,7 +83,7 @@ class GateAnswer:
 
     gate: Gate
     #: None for named accounts, or if the gate asks for none.
-    receipt: Receipt | None = None
+    receipt: receipts.Receipt | None = None
     #: What was accepted of what goes live.
     exceptions: Sequence[ReceiptException] = ()
     #: Whether the comparison of the receipt is recent enough.
@@ -213,7 +202,7 @@ def start_go_live(session: Session, order: GoLiveOrder) -> GoLive:
     session.add(it)
     session.flush()
     session.refresh(it)
-    if not order.is_of_supplier and not find_unmarked(session, it):
+    if not order.is_of_supplier and not going_live.find_unmarked(session, it):
         raise NothingGoesLiveError
     if order.is_of_supplier:
         supplier.live_at, supplier.live_by = it.live_at, it.decided_by
@@ -323,10 +312,10 @@ def ask_gate(session: Session, order: GoLiveOrder) -> GateAnswer:
     if (numbers := order.numbers()) is not None:
         return GateAnswer(
             gate=order.gate,
-            exceptions=list_named_exceptions(session, order.supplier, numbers),
-            unproven=count_unproven(session, order.supplier, numbers, order.gate.hours),
+            exceptions=receipts.list_named_exceptions(session, order.supplier, numbers),
+            unproven=receipts.count_unproven(session, order.supplier, numbers, order.gate.hours),
         )
-    receipt = read_receipt(session, order.supplier, order.batch.id if order.batch else None)
+    receipt = receipts.read_receipt(session, order.supplier, order.batch.id if order.batch else None)
     oldest = read_clock(session) - timedelta(hours=order.gate.hours)
     compared_at = receipt.verdict.compared_at
     return GateAnswer(
@@ -375,7 +364,7 @@ def _scope(
         "after": "",
         "until": read_clock(session),
     }
-    return scope_of(batch_id, given), values
+    return going_live.scope_of(batch_id, given), values
 
 
 _COUNT = {
@@ -383,5 +372,5 @@ _COUNT = {
         SELECT count(*) FILTER (WHERE NOT {IS_NEW}) AS old, count(*) FILTER (WHERE {IS_NEW}) AS new
         FROM import_supplier AS supplier CROSS JOIN LATERAL (SELECT account.live_at {scope}) AS account
         WHERE supplier.id = :import_supplier_id""")
-    for scope in (OF_SUPPLIER, OF_BATCH, OF_NUMBERS)
+    for scope in (going_live.OF_SUPPLIER, going_live.OF_BATCH, going_live.OF_NUMBERS)
 }

@@ -13,20 +13,8 @@ from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
 from migration_payloads.normal_form import read_json
+from migration_service import errors, states
 from migration_service.db.cancelling import allow_minutes
-from migration_service.errors import (
-    AccountErasedError,
-    AccountImportInProgressError,
-    AccountLiveError,
-    AccountMarkedToSkipError,
-    AddedDataDoesNotFitError,
-    ErrorItem,
-    NewerVersionRefusedError,
-    NothingToReplaceError,
-    RequestFailedValidationError,
-    TooManyUploadsError,
-    WaveStateError,
-)
 from migration_service.models import OperationsTeam
 from migration_service.services.batches.intake.options import REPLACE_DIFFERING, BatchOrder
 from migration_service.services.batches.intake.quotas import BatchQuotas, lock_storing, require_room
@@ -37,13 +25,6 @@ from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.preview import EXAMPLES
 from migration_service.services.waves.acts import NOT_STARTED
 from migration_service.services.waves.reading import find_wave
-from migration_service.states import (
-    BatchMode,
-    BatchSource,
-    ImportState,
-    StatementOrigin,
-    TransactionPeriod,
-)
 
 #: The number of accounts whose added data is compared with their newest version together.
 PIECE = 500
@@ -60,7 +41,7 @@ def preview_replacement(session: Session, order: UndoOrder) -> dict[str, Any]:
     found = [dict(row) for row in session.execute(text(statement), order.values()).mappings()]
     counts = Counter({it["code"]: it["accounts"] for it in found})
     misfits = _find_misfits(session, order)
-    code = AddedDataDoesNotFitError.code
+    code = errors.AddedDataDoesNotFitError.code
     own = [{"code": code, "accounts": len(misfits), "examples": misfits[:EXAMPLES]}] if misfits else []
     return {
         "import_supplier": order.supplier.code,
@@ -94,15 +75,15 @@ def start_replacement(
     owner = order.supplier.organisation_id
     found = session.execute(text(_FIND.format(judged=_judge(order))), order.values()).all()
     if not found:
-        raise NothingToReplaceError
+        raise errors.NothingToReplaceError
     if not lock_storing(session, owner):
-        raise TooManyUploadsError
+        raise errors.TooManyUploadsError
     require_room(session, owner, quotas)
     team_id = order.batch.operations_team_id if order.batch else found[0].operations_team_id
     team = session.scalar(select(OperationsTeam.name).where(OperationsTeam.id == team_id))
     batch = BatchOrder(
-        mode=BatchMode.IMPORT,
-        source=BatchSource.PENDING,
+        mode=states.BatchMode.IMPORT,
+        source=states.BatchSource.PENDING,
         options={REPLACE_DIFFERING: True},
         processes=[row.process_id for row in found],
         operations_team_name=operations_team_name or team,
@@ -120,11 +101,13 @@ def _require_accounts(session: Session, order: UndoOrder) -> None:
     """
     wave = find_wave(session, order.batch.id) if order.batch else None
     if wave is not None and wave.state in NOT_STARTED:
-        raise WaveStateError(f"The wave is {wave.state}. Its accounts are created when it has started.")
+        raise errors.WaveStateError(
+            f"The wave is {wave.state}. Its accounts are created when it has started."
+        )
     sent = {row.external_account_number for row in session.execute(_SENT, order.values())}
     missing = [
-        ErrorItem(
-            NothingToReplaceError.code,
+        errors.ErrorItem(
+            errors.NothingToReplaceError.code,
             f"No account {number!r} is staged or created.",
             f"external_account_numbers.{index}",
         )
@@ -132,7 +115,7 @@ def _require_accounts(session: Session, order: UndoOrder) -> None:
         if number not in sent
     ]
     if missing:
-        raise RequestFailedValidationError(missing[0].detail, errors=missing)
+        raise errors.RequestFailedValidationError(missing[0].detail, errors=missing)
 
 
 def _find_misfits(session: Session, order: UndoOrder) -> list[str]:
@@ -178,13 +161,14 @@ _SENT = text("""
 _REPLACED, _CREATED, _UNCHANGED = "replaced", "created", "unchanged"
 
 _KIND = f"""
-    CASE WHEN process.state = '{ImportState.IN_PROGRESS}' THEN '{AccountImportInProgressError.code}'
-         WHEN process.state = '{ImportState.SKIPPED}' THEN '{AccountMarkedToSkipError.code}'
-         WHEN account.erased_at IS NOT NULL THEN '{AccountErasedError.code}'
-         WHEN {IS_NEW} THEN '{AccountLiveError.code}'
+    CASE WHEN process.state = '{states.ImportState.IN_PROGRESS}'
+         THEN '{errors.AccountImportInProgressError.code}'
+         WHEN process.state = '{states.ImportState.SKIPPED}' THEN '{errors.AccountMarkedToSkipError.code}'
+         WHEN account.erased_at IS NOT NULL THEN '{errors.AccountErasedError.code}'
+         WHEN {IS_NEW} THEN '{errors.AccountLiveError.code}'
          WHEN process.refused_at IS NOT NULL AND process.refused_payload IS NULL
-         THEN '{NewerVersionRefusedError.code}'
-         WHEN process.state = '{ImportState.PENDING}' THEN '{_CREATED}'
+         THEN '{errors.NewerVersionRefusedError.code}'
+         WHEN process.state = '{states.ImportState.PENDING}' THEN '{_CREATED}'
          WHEN process.refused_payload IS NULL THEN '{_UNCHANGED}' ELSE '{_REPLACED}' END"""
 
 _PREVIEW = """
@@ -204,8 +188,8 @@ _WITH_ADDED = f"""
     FROM ({{judged}}) AS judged
     WHERE kind = '{_REPLACED}' AND process_id > :after
       AND (EXISTS (SELECT FROM "transaction" AS booking
-                   WHERE booking.account_pk = account_id AND period = '{TransactionPeriod.ADDED}')
+                   WHERE booking.account_pk = account_id AND period = '{states.TransactionPeriod.ADDED}')
            OR EXISTS (SELECT FROM statement
-                      WHERE statement.account_pk = account_id AND origin = '{StatementOrigin.ADDED}'))
+                      WHERE statement.account_pk = account_id AND origin = '{states.StatementOrigin.ADDED}'))
     ORDER BY process_id LIMIT :limit
 """

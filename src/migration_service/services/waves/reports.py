@@ -15,12 +15,7 @@ from migration_service.services.batches import clock
 from migration_service.services.batches.results.counts import count_lines, count_open
 from migration_service.services.batches.results.reverted import Reverted, count_created, count_reverted
 from migration_service.services.batches.undo_guards import find_undos_of_plans
-from migration_service.services.waves.forecast import (
-    estimate_seconds,
-    forecast_end,
-    read_forecast,
-    read_runs,
-)
+from migration_service.services.waves import forecast
 from migration_service.services.waves.states import continues_if_clean, is_over
 from migration_service.services.waves.windows import Window, next_opening
 from migration_service.states import LineStatus, WaveState, WaveWait
@@ -124,15 +119,17 @@ def report_plan(session: Session, plan: WavePlan) -> PlanReport:
 
 def _forecast(session: Session, plan: WavePlan, waves: Sequence[WaveReport]) -> list[WaveReport]:
     """Add the forecasts. Each wave may start when the wave before it has ended."""
-    runs = read_runs(session, plan.import_supplier_id) if any(it.needs_window for it in waves) else []
+    runs = (
+        forecast.read_runs(session, plan.import_supplier_id) if any(it.needs_window for it in waves) else []
+    )
     now = clock.read_clock(session)
     starts = (now, now)
     reports = []
     for wave in waves:
         left = count_open(wave.counts)
-        seconds = estimate_seconds(runs, left, wave.lines_per_minute) if wave.needs_window else None
+        seconds = forecast.estimate_seconds(runs, left, wave.lines_per_minute) if wave.needs_window else None
         if seconds:
-            found = forecast_end(seconds, wave.window, starts)
+            found = forecast.forecast_end(seconds, wave.window, starts)
             starts = (found.ends_at_50 or starts[0], found.ends_at_90 or starts[1])
             reports.append(replace(wave, **asdict(found)) if wave.began_at is None else wave)
         else:
@@ -227,7 +224,7 @@ def _report_wave(plan: WavePlan, wave: Wave, read: _Read, first_open: int | None
         reverted=reverted.accounts,
         existing=count_created(counts) - reverted.undone,
         undo_id=read.undos.get(wave.batch_id),
-        **read_forecast(wave.forecast),
+        **forecast.read_forecast(wave.forecast),
     )
 
 

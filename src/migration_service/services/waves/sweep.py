@@ -27,17 +27,8 @@ from migration_service.services.events.recording import record
 from migration_service.services.reconciliation.comparisons import do_piece, start_comparison
 from migration_service.services.reconciliation.verdict import judge
 from migration_service.services.setup.suppliers import get_import_supplier_by_id
-from migration_service.services.waves import running
+from migration_service.services.waves import running, states
 from migration_service.services.waves.reading import list_waves, lock_batch
-from migration_service.services.waves.states import (
-    DECIDABLE,
-    FIND_CLEAN,
-    FIND_DIFFERENCE,
-    QUEUE,
-    REOPEN,
-    change_wave,
-    is_over,
-)
 from migration_service.states import BatchState, ChunkState, WaveState
 
 logger = logging.getLogger(__name__)
@@ -70,7 +61,7 @@ def advance_plan(session: Session, plan_id: UUID) -> None:
     for wave in waves:
         running.reconcile_undone(session, plan, wave)
     for wave, following in zip_longest(waves, waves[1:]):
-        if not is_over(plan, wave):
+        if not states.is_over(plan, wave):
             _advance_wave(session, plan, wave, following, now)
             return
     plan.finished_at = now
@@ -85,17 +76,17 @@ def _advance_wave(
         running.stop_waves(session, plan, wave, reason=running.BATCH_CANCELLED)
         return
     if wave.state == WaveState.PLANNED:
-        change_wave(session, plan, wave, QUEUE)
+        states.change_wave(session, plan, wave, states.QUEUE)
     if wave.state == WaveState.WAITING:
         closes_at = running.closing_time(wave, now)
         # Without a window, a person starts the first wave of a plan; later waves follow the previous one.
         if closes_at or (wave.time_window is None and wave.number > 1):
             running.run_wave(session, plan, wave, batch, until=closes_at)
-    elif wave.state in DECIDABLE:
+    elif wave.state in states.DECIDABLE:
         if batch.state not in running.ENDED:
-            change_wave(session, plan, wave, REOPEN)
+            states.change_wave(session, plan, wave, states.REOPEN)
         elif following and following.state == WaveState.PLANNED:
-            change_wave(session, plan, following, QUEUE)
+            states.change_wave(session, plan, following, states.QUEUE)
     if wave.state in (WaveState.RUNNING, WaveState.PAUSED):
         _follow_window(session, wave, batch, now)
         running.follow_batch(session, plan, wave, batch)
@@ -174,14 +165,14 @@ def _settle(session: Session, plan: WavePlan, wave: Wave) -> None:
     wave.differing, wave.open = verdict.differing, verdict.sent.open
     wave.reconciled_at = func.now()
     found = {"differing": wave.differing, "open": wave.open}
-    change = FIND_CLEAN if verdict.is_clean else FIND_DIFFERENCE
-    change_wave(session, plan, wave, change, details=found)
+    change = states.FIND_CLEAN if verdict.is_clean else states.FIND_DIFFERENCE
+    states.change_wave(session, plan, wave, change, details=found)
     # The other members of the events are those of the batch.
     subject = {"plan_id": plan.id, "number": wave.number, "batch_id": wave.batch_id}
     whose = {"organisation_id": plan.organisation_id, "import_supplier_id": plan.import_supplier_id}
     if wave.state == WaveState.DIFFERS:
         record(session, EventType.RECONCILIATION_DIFFERS, {**subject, **found}, **whose)
-    if is_over(plan, wave):
+    if states.is_over(plan, wave):
         release_with_approval(session, wave.batch_id)
     else:
         record(session, EventType.WAVE_APPROVAL_REQUIRED, {**subject, "found": wave.state}, **whose)

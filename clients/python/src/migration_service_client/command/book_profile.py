@@ -16,17 +16,8 @@ from marshmallow.fields import Field
 
 from migration_payloads.errors import ParseError
 from migration_payloads.files.ndjson import Line
+from migration_payloads.schemas import fields
 from migration_payloads.schemas.account import ACCOUNT_IMPORT
-from migration_payloads.schemas.fields import (
-    Day,
-    Ean,
-    FreeObject,
-    Identifier,
-    LocalMoment,
-    Number,
-    Values,
-    WholeNumber,
-)
 from migration_payloads.schemas.json import encode_json, parse_json, without_marks
 from migration_payloads.schemas.privacy import is_nobodys
 from migration_service_client.command.conversion import literal, open_database, packaged, quoted
@@ -142,7 +133,7 @@ class _Profile:
                 yield from self._items(table, column, below[0], path, inner)
             elif isinstance(below, dict) and below:
                 yield path, known | {"kinds": {"object": number}}
-                if inner is not None and not isinstance(inner, FreeObject):
+                if inner is not None and not isinstance(inner, fields.FreeObject):
                     made = self._table(
                         f"select _line, unnest({column}) from {table} where {column} is not null"
                     )
@@ -161,7 +152,7 @@ class _Profile:
             return
         ((number, weight),) = self._weights(made, ["item"])
         known = {"parents": number, "weight_of_parents": weight, "weight": weight, "values": number}
-        inner = field.inner if isinstance(field, Values) else field
+        inner = field.inner if isinstance(field, fields.Values) else field
         if not isinstance(below, list):
             yield f"{path}.*", known | self._values(made, "item", inner)
 
@@ -184,13 +175,17 @@ class _Profile:
 
     def _values(self, table: str, column: str, field: _Field) -> dict[str, Any]:
         """Return what is known of a column of JSON, without what is 0 or empty."""
-        is_number, is_date = isinstance(field, Number | WholeNumber), isinstance(field, Day | LocalMoment)
+        is_number, is_date = (
+            isinstance(field, fields.Number | fields.WholeNumber),
+            isinstance(field, fields.Day | fields.LocalMoment),
+        )
         is_shown = isinstance(field, Field) and is_code(field)
         is_personal = bool(getattr(field, "personal", True))
-        is_identifier = isinstance(field, Identifier | Ean) and not is_shown
+        is_identifier = isinstance(field, fields.Identifier | fields.Ean) and not is_shown
         kind = "number" if is_number else "date" if is_date else "text"
         self.db.execute(f"create or replace temp view seen as select _line, {column} as value from {table}")
-        counts = f"{kind == 'number'}, {kind == 'date'}, {isinstance(field, Ean)}, {is_personal}, {_TALLIED}"
+        is_ean = isinstance(field, fields.Ean)
+        counts = f"{kind == 'number'}, {kind == 'date'}, {is_ean}, {is_personal}, {_TALLIED}"
         self.db.execute(f"create or replace temp table different as from _different({counts})")
         different, most, repeated, numbers, *counted = self.db.execute("from _counted").fetchall()[0]
         tallies: dict[str, dict[str, int]] = {it: {} for it in _TALLIES}
@@ -259,7 +254,7 @@ def _merge(one: Any, other: Any) -> Any:
 
 def _type(structure: Any, field: _Field) -> str:
     """Return the type of DuckDB for what `json_group_structure` has found, in which each value is JSON."""
-    if isinstance(structure, dict) and structure and not isinstance(field, FreeObject):
+    if isinstance(structure, dict) and structure and not isinstance(field, fields.FreeObject):
         members = (
             f"{quoted(name)} {_type(it, field_below(field, name.rstrip(_TWIN)))}"
             for name, it in structure.items()

@@ -7,16 +7,9 @@ from uuid import UUID
 from flask import Blueprint, abort, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
+from migration_service.blueprints.console import masking
 from migration_service.blueprints.console.access import batch_of, may
 from migration_service.blueprints.console.filters import read_word
-from migration_service.blueprints.console.masking import (
-    is_personal,
-    is_revealed,
-    mask,
-    mask_at,
-    repeats_personal,
-    reveal,
-)
 from migration_service.blueprints.console.payload_view import view_payload
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.requests.paging import Listing
@@ -54,7 +47,7 @@ def show_code(batch_id: UUID, code: str) -> str:
         paths = count_paths(session, batch_id, code, warnings=warnings)
         lines, follow = list_lines(session, batch_id, wanted, after=listing.after or 0, limit=listing.limit)
         values = []
-        if path and not is_personal(path):
+        if path and not masking.is_personal(path):
             values = _mask_values(path, count_values(session, batch_id, wanted))
         retryable = everything = 0
         if report.state in _RETRIED and may("batch_actions.retry"):
@@ -73,7 +66,7 @@ def show_code(batch_id: UUID, code: str) -> str:
         values=values,
         retryable=retryable,
         everything=everything,
-        repeats_personal=repeats_personal,
+        repeats_personal=masking.repeats_personal,
         lines=listing.page(lines, "line_number", follow=follow),
         listing=listing,
     )
@@ -110,10 +103,10 @@ def show_line(batch_id: UUID, line_number: int) -> str:
             neighbours = find_neighbours(session, batch_id, line_number, status)
     if found is None:
         abort(404)
-    shown = is_revealed(_subject(batch_id, line_number))
+    shown = masking.is_revealed(_subject(batch_id, line_number))
     findings = [(item, "error") for item in found.line.errors]
     findings += [(item, "warning") for item in found.line.warnings]
-    payload = found.payload if shown else mask(found.payload)
+    payload = found.payload if shown else masking.mask(found.payload)
     return render_template(
         "line.html",
         batch=report,
@@ -140,7 +133,7 @@ def reveal_line(batch_id: UUID, line_number: int) -> Response:
             organisation_id=batch.organisation_id,
             details={"line": line_number},
         )
-    reveal(_subject(batch_id, line_number))
+    masking.reveal(_subject(batch_id, line_number))
     return redirect(url_for("findings.show_line", batch_id=batch_id, line_number=line_number), 303)
 
 
@@ -148,7 +141,7 @@ def _mask_values(path: str, values: list[tuple[str, int]]) -> list[tuple[str, in
     """Return the values with their numbers. Texts that may be a person's are counted together."""
     counts = Counter[str]()
     for value, number in values:
-        counts[mask_at(path, value)] += number
+        counts[masking.mask_at(path, value)] += number
     return counts.most_common()
 
 
@@ -158,7 +151,7 @@ class _Shown:
     def __init__(self, item: dict[str, Any], kind: str, is_shown: bool) -> None:
         self.code, self.attr, self.kind = str(item["code"]), item.get("attr"), kind
         self.remedy = remedy_of(self.code)
-        masked = not is_shown and repeats_personal(self.code, self.attr or "")
+        masked = not is_shown and masking.repeats_personal(self.code, self.attr or "")
         self.detail = None if masked else str(item["detail"])
 
 

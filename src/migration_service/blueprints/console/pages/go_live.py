@@ -17,14 +17,7 @@ from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import ImportSupplierLiveError
-from migration_service.services.undo.go_live import (
-    Gate,
-    GoLiveOrder,
-    GoLivePreview,
-    get_batch_to_go_live,
-    preview_go_live,
-    start_go_live,
-)
+from migration_service.services.undo import go_live
 from migration_service.services.undo.open_work import find_open_work
 from migration_service.states import ReadyFor
 
@@ -65,7 +58,7 @@ def set_moment(code: str) -> Response:
             title = _("Go-live of a batch of %(code)s", code=code)
             back = url_for("batches.show", batch_id=order.batch.id)
         try:
-            found = preview_go_live(session, order)
+            found = go_live.preview_go_live(session, order)
             open_ = _list_open(session, code) if found.batch_id is None else ()
         except ImportSupplierLiveError:
             sentence = _("%(code)s has gone live. None of its accounts can be undone.", code=code)
@@ -93,12 +86,12 @@ def set_moment(code: str) -> Response:
 
     def find_effects(session: Session) -> Facts:
         order = _order(session, code, form.moment())
-        return _describe(preview_go_live(session, order), is_now=form.moment() is None)
+        return _describe(go_live.preview_go_live(session, order), is_now=form.moment() is None)
 
     def perform(session: Session) -> Done:
         order = _order(session, code, form.moment())
-        is_past = preview_go_live(session, order).is_past
-        when = zoned(start_go_live(session, order).live_at)
+        is_past = go_live.preview_go_live(session, order).is_past
+        when = zoned(go_live.start_go_live(session, order).live_at)
         if order.batch is not None:
             return Done(_("The accounts of the batch go live: %(when)s.", when=when))
         if is_past or form.moment() is None:
@@ -108,18 +101,18 @@ def set_moment(code: str) -> Response:
     return act(form, preview, perform, find_effects=find_effects)
 
 
-def _order(session: Session, code: str, at: datetime | None = None) -> GoLiveOrder:
+def _order(session: Session, code: str, at: datetime | None = None) -> go_live.GoLiveOrder:
     """Return the order for the supplier, or for its batch or wave that the address names.
 
     The form shows whether the moment is in the past.
     """
     supplier, batch_id = supplier_of(session, code), request.args.get("batch")
-    return GoLiveOrder(
+    return go_live.GoLiveOrder(
         supplier=supplier,
-        gate=Gate.of(resources().settings),
+        gate=go_live.Gate.of(resources().settings),
         at=at,
         may_be_past=True,
-        batch=get_batch_to_go_live(session, batch_id, supplier) if batch_id else None,
+        batch=go_live.get_batch_to_go_live(session, batch_id, supplier) if batch_id else None,
     )
 
 
@@ -128,7 +121,7 @@ def _list_open(session: Session, code: str) -> Facts:
     return tuple((_(what), number) for what, number in found) or ((_("Still open"), _("nothing")),)
 
 
-def _describe(found: GoLivePreview, *, is_now: bool) -> Facts:
+def _describe(found: go_live.GoLivePreview, *, is_now: bool) -> Facts:
     ends = (_("Accounts that can then never be undone"), found.accounts)
     if is_now:
         return (_("Goes live"), _("at once")), ends

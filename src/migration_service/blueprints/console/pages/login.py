@@ -13,13 +13,7 @@ from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.views import MOUNT
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import PasswordInvalidError, ThrottledError, UnauthenticatedError
-from migration_service.services.access import operators, throttle
-from migration_service.services.access.operator_sessions import (
-    begin_operator_session,
-    find_operator_session,
-    log_out_operator,
-    session_times,
-)
+from migration_service.services.access import operator_sessions, operators, throttle
 
 blueprint = Blueprint("login", __name__)
 _A_YEAR = 31_536_000
@@ -104,8 +98,10 @@ def start_session(operator: operators.AuthenticatedOperator) -> None:
     """Start a session of an authenticated operator, with a new cookie."""
     shared = resources()
     with shared.Session.begin() as database:
-        token = begin_operator_session(database, operator.id)
-        active = find_operator_session(database, token, session_times(shared.settings), is_used=True)
+        token = operator_sessions.begin_operator_session(database, operator.id)
+        active = operator_sessions.find_operator_session(
+            database, token, operator_sessions.session_times(shared.settings), is_used=True
+        )
     if active is None:
         raise UnauthenticatedError
     access.keep_session(token, active)
@@ -115,7 +111,7 @@ def start_session(operator: operators.AuthenticatedOperator) -> None:
 def leave() -> Response:
     """End the session in the browser and on the server."""
     with resources().Session.begin() as database:
-        log_out_operator(database, access.current_session())
+        operator_sessions.log_out_operator(database, access.current_session())
     session.clear()
     flash(_("You have logged out."), "done")
     return redirect(url_for("login.show"), 303)

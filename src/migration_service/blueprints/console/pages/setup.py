@@ -8,13 +8,7 @@ from werkzeug.wrappers import Response
 from wtforms import BooleanField, SelectField, StringField
 from wtforms.validators import InputRequired, Length
 
-from migration_service.blueprints.console.access import (
-    current_operator,
-    may_change,
-    sees,
-    visible,
-    visible_organisations,
-)
+from migration_service.blueprints.console import access
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
 from migration_service.blueprints.console.acts import Act, add_acts
 from migration_service.blueprints.console.languages import gettext as _
@@ -55,7 +49,7 @@ def show_organisations() -> Response:
         suppliers: dict[int, list[ImportSupplier]] = defaultdict(list)
         for supplier, _owner in list_import_suppliers(session):
             suppliers[supplier.organisation_id].append(supplier)
-        return [(it, suppliers[it.id]) for it in list_organisations(session) if sees(it.id)]
+        return [(it, suppliers[it.id]) for it in list_organisations(session) if access.sees(it.id)]
 
     return show_list("organisations.html", find, "0.name 0.created_at")
 
@@ -65,9 +59,9 @@ def show_teams() -> Response:
     """List operations teams."""
     return show_list(
         "teams.html",
-        lambda session: visible(list_operations_teams(session)),
+        lambda session: access.visible(list_operations_teams(session)),
         "0.name organisation=1 0.created_at",
-        lambda _session, _found: {"may_change": may_change},
+        lambda _session, _found: {"may_change": access.may_change},
     )
 
 
@@ -94,8 +88,8 @@ def create_new_organisation() -> Response:
 def create_team() -> Response:
     """Create an operations team. Only operators bound to no organisation may create a shared team."""
     form = TeamForm()
-    form.organisation.choices = visible_organisations()
-    if current_operator().organisation_ids is not None:
+    form.organisation.choices = access.visible_organisations()
+    if access.current_operator().organisation_ids is not None:
         del form.shared
 
     preview = Preview(
@@ -138,7 +132,9 @@ def rename_team(team_id: int) -> Response:
 
 def _find_team(session: Session, team_id: int) -> OperationsTeam:
     """Return a team that the operator may change."""
-    teams = (team for team, _owner in list_operations_teams(session) if may_change(team.organisation_id))
+    teams = (
+        team for team, _owner in list_operations_teams(session) if access.may_change(team.organisation_id)
+    )
     return next((team for team in teams if team.id == team_id), None) or abort(404)
 
 

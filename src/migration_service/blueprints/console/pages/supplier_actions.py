@@ -12,15 +12,8 @@ from wtforms.validators import InputRequired, Length, Optional
 
 from migration_payloads.moments import DEFAULT_TIME_ZONE
 from migration_payloads.profile import Profile
+from migration_service.blueprints.console import acting
 from migration_service.blueprints.console.access import supplier_of, visible_organisations
-from migration_service.blueprints.console.acting import (
-    ActionForm,
-    Done,
-    Facts,
-    Preview,
-    act,
-    act_on_reference,
-)
 from migration_service.blueprints.console.acts import Act, add_acts
 from migration_service.blueprints.console.display import viewer_zone, zoned
 from migration_service.blueprints.console.languages import gettext as _
@@ -41,13 +34,13 @@ from migration_service.states import EmailMoment, SupplierStatus
 blueprint = Blueprint("supplier_actions", __name__, url_prefix="/suppliers")
 
 
-class StatusForm(ActionForm):
+class StatusForm(acting.ActionForm):
     """The new status of the supplier."""
 
     status = SelectField(_l("Status"), choices=[it.value for it in SupplierStatus])
 
 
-class EmailsForm(ActionForm):
+class EmailsForm(acting.ActionForm):
     """The switch for e-mails to customers about their created account, and when these are sent."""
 
     on = BooleanField(_l("Customers get an e-mail about their account"))
@@ -75,7 +68,7 @@ class EmailsForm(ActionForm):
         return local.replace(tzinfo=viewer_zone()).astimezone(UTC) if local is not None else None
 
 
-class TimeZoneForm(ActionForm):
+class TimeZoneForm(acting.ActionForm):
     """The new time zone of the supplier."""
 
     time_zone = StringField(
@@ -83,7 +76,7 @@ class TimeZoneForm(ActionForm):
     )
 
 
-class CodeForm(ActionForm):
+class CodeForm(acting.ActionForm):
     """The code of a supplier."""
 
     code = StringField(_l("Code"), validators=[InputRequired(), Length(max=64)])
@@ -115,11 +108,11 @@ def set_status_of(code: str) -> Response:
     """Set the status of a supplier, which determines what it accepts."""
     form = StatusForm(status=request.args.get("status"))
 
-    def preview(session: Session) -> Preview:
+    def preview(session: Session) -> acting.Preview:
         supplier = supplier_of(session, code)
         batches = list_batches(session, organisation_id=None, import_supplier=code)
         is_open = [batch for batch in batches if batch.finished_at is None]
-        return Preview(
+        return acting.Preview(
             title=_("Status of %(code)s", code=code),
             sentence=ngettext(
                 "It is %(status)s now, and has %(num)s batch that has not ended.",
@@ -136,12 +129,12 @@ def set_status_of(code: str) -> Response:
             ),
         )
 
-    def perform(session: Session) -> Done:
+    def perform(session: Session) -> acting.Done:
         supplier_of(session, code)
         suppliers.set_status(session, code, SupplierStatus(form.status.data))
-        return Done(_("Supplier %(code)s is %(status)s.", code=code, status=form.status.data))
+        return acting.Done(_("Supplier %(code)s is %(status)s.", code=code, status=form.status.data))
 
-    return act_on_reference(form, preview, perform, feeds=True)
+    return acting.act_on_reference(form, preview, perform, feeds=True)
 
 
 @blueprint.route("/<code>/emails/", methods=["GET", "POST"])
@@ -152,9 +145,9 @@ def set_emails(code: str) -> Response:
     form = EmailsForm(on=policy.sends, at=policy.at.value)
     form.moment.description = _("By the clock of %(zone)s.", zone=viewer_zone().key)
 
-    def preview(session: Session) -> Preview:
+    def preview(session: Session) -> acting.Preview:
         is_on = read_policy(session, supplier_of(session, code).id).sends
-        return Preview(
+        return acting.Preview(
             title=_("Customer e-mails of %(code)s", code=code),
             sentence=_("Customers get an e-mail about their account.")
             if is_on
@@ -163,7 +156,7 @@ def set_emails(code: str) -> Response:
             back=url_for("suppliers.show", code=code),
         )
 
-    def find_effects(session: Session) -> Facts:
+    def find_effects(session: Session) -> acting.Facts:
         supplier, at = supplier_of(session, code), EmailMoment(str(form.at.data))
         held = count_held(session, supplier.id)
         sent = count_for_policy(session, supplier.id, at=at, moment=form.chosen())
@@ -171,15 +164,15 @@ def set_emails(code: str) -> Response:
         told = (_("Held e-mails"), held), (_("They will be sent"), when if form.on.data else _("never"))
         return (*told, (_("Of these at once"), sent)) if form.on.data and 0 < sent < held else told
 
-    def perform(session: Session) -> Done:
+    def perform(session: Session) -> acting.Done:
         supplier_of(session, code)
         on, at = bool(form.on.data), EmailMoment(str(form.at.data))
         set_policy(session, code, on=on, at=at, moment=form.chosen())
         if form.on.data:
-            return Done(_("Customers of %(code)s get an e-mail from now on.", code=code))
-        return Done(_("Customers of %(code)s get no e-mail from now on.", code=code))
+            return acting.Done(_("Customers of %(code)s get an e-mail from now on.", code=code))
+        return acting.Done(_("Customers of %(code)s get no e-mail from now on.", code=code))
 
-    return act_on_reference(form, preview, perform, find_effects=find_effects)
+    return acting.act_on_reference(form, preview, perform, find_effects=find_effects)
 
 
 @blueprint.route("/<code>/time-zone/", methods=["GET", "POST"])
@@ -187,9 +180,9 @@ def set_time_zone_of(code: str) -> Response:
     """Set the time zone that determines today's date for the data of a supplier."""
     form = TimeZoneForm()
 
-    def preview(session: Session) -> Preview:
+    def preview(session: Session) -> acting.Preview:
         supplier = supplier_of(session, code)
-        return Preview(
+        return acting.Preview(
             title=_("Time zone of %(code)s", code=code),
             sentence=_(
                 "It is %(zone)s now. The time zone determines today's date for its data: where the open "
@@ -200,12 +193,12 @@ def set_time_zone_of(code: str) -> Response:
             back=url_for("suppliers.show", code=code),
         )
 
-    def perform(session: Session) -> Done:
+    def perform(session: Session) -> acting.Done:
         supplier_of(session, code)
         suppliers.set_time_zone(session, code, str(form.time_zone.data))
-        return Done(_("The time zone of %(code)s is %(zone)s.", code=code, zone=form.time_zone.data))
+        return acting.Done(_("The time zone of %(code)s is %(zone)s.", code=code, zone=form.time_zone.data))
 
-    return act_on_reference(form, preview, perform)
+    return acting.act_on_reference(form, preview, perform)
 
 
 @blueprint.route("/<code>/rename/", methods=["GET", "POST"])
@@ -213,21 +206,21 @@ def rename(code: str) -> Response:
     """Give a supplier for which nothing was sent another code."""
     form = CodeForm(code=code)
 
-    def preview(session: Session) -> Preview:
-        return Preview(
+    def preview(session: Session) -> acting.Preview:
+        return acting.Preview(
             title=_("Rename %(name)s", name=supplier_of(session, code).code),
             sentence=_("It gets another code. This is possible as long as nothing was sent for it."),
             button=_("Rename"),
             back=url_for("suppliers.show", code=code),
         )
 
-    def perform(session: Session) -> Done:
+    def perform(session: Session) -> acting.Done:
         new = str(form.code.data)
         suppliers.rename_import_supplier(session, code, new)
         done = _("%(before)s is %(name)s from now on.", before=code, name=new)
-        return Done(done, url_for("suppliers.show", code=new))
+        return acting.Done(done, url_for("suppliers.show", code=new))
 
-    return act_on_reference(form, preview, perform)
+    return acting.act_on_reference(form, preview, perform)
 
 
 add_acts(
@@ -258,14 +251,14 @@ def create() -> Response:
     form = SupplierForm()
     form.organisation.choices = visible_organisations()
 
-    preview = Preview(
+    preview = acting.Preview(
         title=_("New import supplier"),
         sentence=_("Creates one import supplier, which is Ongoing from the start."),
         button=_("Create"),
         back=url_for("overview.show"),
     )
 
-    def perform(session: Session) -> Done:
+    def perform(session: Session) -> acting.Done:
         supplier = suppliers.create_import_supplier(
             session,
             code=str(form.code.data),
@@ -275,6 +268,6 @@ def create() -> Response:
             time_zone=form.time_zone.data or DEFAULT_TIME_ZONE,
         )
         done = _("Import supplier %(code)s was created.", code=supplier.code)
-        return Done(done, url_for("suppliers.show", code=supplier.code))
+        return acting.Done(done, url_for("suppliers.show", code=supplier.code))
 
-    return act(form, preview, perform)
+    return acting.act(form, preview, perform)

@@ -27,16 +27,7 @@ from migration_service.schemas import webhooks
 from migration_service.schemas.events import EventType
 from migration_service.schemas.paging import row_id
 from migration_service.services.setup.organisations import get_organisation
-from migration_service.services.webhooks import endpoints
-from migration_service.services.webhooks.deliveries import (
-    KEPT_DAYS,
-    get_delivery,
-    list_deliveries,
-    redeliver,
-    redeliver_since,
-    report_delivery,
-    send_test,
-)
+from migration_service.services.webhooks import deliveries, endpoints
 from migration_service.services.webhooks.setup import address_rules, read_values, seal
 from migration_service.states import DeliveryState
 
@@ -113,7 +104,7 @@ class RedeliveryForm(ActionForm):
     hours = IntegerField(
         _l("Events of how many hours"),
         default=24,
-        validators=[InputRequired(), NumberRange(1, KEPT_DAYS * 24)],
+        validators=[InputRequired(), NumberRange(1, deliveries.KEPT_DAYS * 24)],
     )
     only_failed = BooleanField(_l("Only those whose deliveries have failed"), default=True)
 
@@ -163,7 +154,7 @@ def show(webhook_id: UUID) -> Response:
     state = read_word(DeliveryState, "state")
 
     def find(session: Session, **page: Any) -> Sequence[WebhookDelivery]:
-        return list_deliveries(session, _endpoint_of(session, webhook_id), state=state, **page)
+        return deliveries.list_deliveries(session, _endpoint_of(session, webhook_id), state=state, **page)
 
     def more(session: Session, _found: object) -> dict[str, Any]:
         webhook, form = endpoints.report_endpoint(session, _endpoint_of(session, webhook_id)), WebhookForm()
@@ -179,7 +170,9 @@ def show_delivery(webhook_id: UUID, delivery_number: int) -> str:
     """Show a delivery with all its attempts."""
     with resources().Session.begin() as session:
         endpoint = _endpoint_of(session, webhook_id)
-        delivery = report_delivery(session, get_delivery(session, endpoint, delivery_number))
+        delivery = deliveries.report_delivery(
+            session, deliveries.get_delivery(session, endpoint, delivery_number)
+        )
         webhook = endpoints.report_endpoint(session, endpoint)
     return render_template("delivery.html", webhook=webhook, delivery=delivery)
 
@@ -296,7 +289,7 @@ def test(webhook_id: UUID) -> Response:
         )
 
     def perform(session: Session) -> Done:
-        delivery = send_test(session, _endpoint_of(session, webhook_id))
+        delivery = deliveries.send_test(session, _endpoint_of(session, webhook_id))
         place = url_for("webhooks.show_delivery", webhook_id=webhook_id, delivery_number=delivery.id)
         return Done(_("The event is being sent."), place)
 
@@ -308,7 +301,7 @@ def redeliver_one(webhook_id: UUID, delivery_number: int) -> Response:
     """Send the event of a delivery again."""
 
     def preview(session: Session) -> Preview:
-        delivery = get_delivery(session, _endpoint_of(session, webhook_id), delivery_number)
+        delivery = deliveries.get_delivery(session, _endpoint_of(session, webhook_id), delivery_number)
         return Preview(
             title=_("Send event %(type)s again", type=delivery.event_type),
             sentence=_("Sends one event again, with the same id. The receiver may already have it."),
@@ -318,7 +311,9 @@ def redeliver_one(webhook_id: UUID, delivery_number: int) -> Response:
 
     def perform(session: Session) -> Done:
         endpoint = _endpoint_of(session, webhook_id)
-        again = redeliver(session, endpoint, get_delivery(session, endpoint, delivery_number))
+        again = deliveries.redeliver(
+            session, endpoint, deliveries.get_delivery(session, endpoint, delivery_number)
+        )
         place = url_for("webhooks.show_delivery", webhook_id=webhook_id, delivery_number=again.id)
         return Done(_("The event is being sent."), place)
 
@@ -343,7 +338,7 @@ def redeliver_many(webhook_id: UUID) -> Response:
     def perform(session: Session) -> Done:
         since = datetime.now(UTC) - timedelta(hours=form.hours.data or 0)
         endpoint = _endpoint_of(session, webhook_id)
-        events = redeliver_since(session, endpoint, since, only_failed=bool(form.only_failed.data))
+        events = deliveries.redeliver_since(session, endpoint, since, only_failed=bool(form.only_failed.data))
         return Done(ngettext("%(num)s event is being sent.", "%(num)s events are being sent.", events))
 
     return act(form, preview, perform)

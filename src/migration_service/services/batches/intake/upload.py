@@ -31,12 +31,7 @@ from migration_service.errors import (
 from migration_service.models import Batch, BatchChunk
 from migration_service.origin import current_origin
 from migration_service.services.batches.error_thresholds import threshold_to_store, usual_threshold
-from migration_service.services.batches.intake.options import (
-    INCLUDE_OLDER_VERSIONS,
-    REPLACE_DIFFERING,
-    BatchOrder,
-    record_order,
-)
+from migration_service.services.batches.intake import options
 from migration_service.services.batches.intake.ranges import (
     LAST_CHUNK_LINES,
     AccountChunks,
@@ -73,7 +68,7 @@ _LONGEST_COPY = "1h"
 OnAccepted = Callable[[UUID], object]
 
 
-def check_order(session: Session, supplier: KnownSupplier, order: BatchOrder) -> bool:
+def check_order(session: Session, supplier: KnownSupplier, order: options.BatchOrder) -> bool:
     """Return whether a new batch would be started. If not, one with the same key was started earlier."""
     if _find_earlier(session, supplier, order):
         return False
@@ -84,7 +79,7 @@ def check_order(session: Session, supplier: KnownSupplier, order: BatchOrder) ->
 def start_batch(
     session: Session,
     supplier: KnownSupplier,
-    order: BatchOrder,
+    order: options.BatchOrder,
     lines: SpooledLines | None = None,
     *,
     on_accepted: OnAccepted = lambda _batch_id: None,
@@ -117,7 +112,7 @@ def start_batch(
     counted = {"stored_bytes": lines.stored_bytes if lines else None, "overhead": LINE_OVERHEAD}
     found = {"sha256": digest, "older": older, "totals": totals and encode_json(totals).decode()}
     session.execute(_COUNT_LINES, {"batch_id": batch_id, **found, **counted})
-    record_order(session, order, batch_id, supplier.organisation_id)
+    options.record_order(session, order, batch_id, supplier.organisation_id)
     logger.info("Its work has the request id 'batch %s'", batch_id)
     return batch_id
 
@@ -127,20 +122,20 @@ def validated_under(profile: str | None, supplier_profile: str) -> str:
     return f"{RULES_VERSION} {profile or supplier_profile}"
 
 
-def _digest(supplier: KnownSupplier, order: BatchOrder, lines: SpooledLines | None) -> bytes | None:
+def _digest(supplier: KnownSupplier, order: options.BatchOrder, lines: SpooledLines | None) -> bytes | None:
     if order.idempotency_key is None:
         return None
     return lines.sha256 if lines else sha256(order.identify(supplier.code)).digest()
 
 
-def _find_earlier(session: Session, supplier: KnownSupplier, order: BatchOrder) -> Batch | None:
+def _find_earlier(session: Session, supplier: KnownSupplier, order: options.BatchOrder) -> Batch | None:
     if order.idempotency_key is None:
         return None
     own = Batch.organisation_id == supplier.organisation_id
     return session.scalar(select(Batch).where(own, Batch.idempotency_key == order.idempotency_key))
 
 
-def _require_startable(session: Session, supplier: KnownSupplier, order: BatchOrder) -> int | None:
+def _require_startable(session: Session, supplier: KnownSupplier, order: options.BatchOrder) -> int | None:
     """Return the id of the team, or None if the mode needs no team."""
     # Data can be added to existing accounts whatever the status of their supplier.
     if order.mode is not BatchMode.VALIDATE and order.has_accounts:
@@ -153,7 +148,7 @@ def _require_startable(session: Session, supplier: KnownSupplier, order: BatchOr
 def _insert_batch(
     session: Session,
     supplier: KnownSupplier,
-    order: BatchOrder,
+    order: options.BatchOrder,
     team_id: int | None,
     lines: SpooledLines | None,
 ) -> UUID | None:
@@ -189,7 +184,7 @@ def _insert_batch(
 
 
 def _copy_lines(
-    session: Session, supplier: KnownSupplier, batch_id: UUID, lines: SpooledLines, order: BatchOrder
+    session: Session, supplier: KnownSupplier, batch_id: UUID, lines: SpooledLines, order: options.BatchOrder
 ) -> dict[str, Any] | None:
     """Store the lines. Return the totals of a new file of accounts, added up while the database works."""
     too_long = Jsonb([item.to_dict() for item in LineTooLongError().errors])
@@ -235,13 +230,15 @@ def _failed(line_number: int, number: str | None, errors: list[dict[str, Any]]) 
     return result
 
 
-def _take_pending(session: Session, batch_id: UUID, import_supplier_id: int, order: BatchOrder) -> int | None:
+def _take_pending(
+    session: Session, batch_id: UUID, import_supplier_id: int, order: options.BatchOrder
+) -> int | None:
     """Insert a line for each pending account, and each that is to be replaced, or for the listed ones.
 
     Return the number of accounts left out because a newer version was refused, or None for listed ones.
     """
-    include = order.options.get(INCLUDE_OLDER_VERSIONS, False)
-    replace = order.options.get(REPLACE_DIFFERING, False)
+    include = order.options.get(options.INCLUDE_OLDER_VERSIONS, False)
+    replace = order.options.get(options.REPLACE_DIFFERING, False)
     values = {"batch_id": batch_id, "import_supplier_id": import_supplier_id}
     values |= {"include": include, "replace": replace}
     listed = order.processes if order.wave_processes is None else order.wave_processes
@@ -262,12 +259,12 @@ def set_rate(session: Session, batch: Batch, lines_per_minute: int | None) -> No
     recount(session, batch.id)
 
 
-def _smallest_chunk(order: BatchOrder | Batch) -> int:
+def _smallest_chunk(order: options.BatchOrder | Batch) -> int:
     """Return the smallest size of a chunk. All chunks are full if the lines per minute are limited."""
     return _largest_chunk(order) if order.lines_per_minute else LAST_CHUNK_LINES
 
 
-def _largest_chunk(order: BatchOrder | Batch) -> int:
+def _largest_chunk(order: options.BatchOrder | Batch) -> int:
     """Return the size of a full chunk. If the lines per minute are limited, it has those of ten seconds."""
     return max(1, min(CHUNK_LINES, (order.lines_per_minute or sys.maxsize) // 6))
 
