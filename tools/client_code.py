@@ -31,6 +31,8 @@ EVENTS = "command/event_examples.ndjson"
 LEFT_OUT = {"obtain_token", "show_token_hint"}
 #: What the paths of all operations begin with. `target` adds it.
 PREFIX = "/v1/data-import/"
+#: The least members that an answer has in common with the one that extends it.
+LEAST = 5
 #: The body that is one argument.
 ACCOUNT = "AccountImport"
 _REF = "#/components/schemas/"
@@ -136,21 +138,35 @@ def _models(description: dict[str, Any]) -> Iterator[str]:
             kind = _type(schema, sent=True)
             yield f"    {member}: {f'Required[{kind!r}]' if member in required else repr(kind)}\n"
         yield "\n\n"
-    for name in answered:
-        yield f"@dataclass(frozen=True, slots=True, kw_only=True)\nclass {name}:\n"
-        required = schemas[name].get("required", [])
-        for member, schema in schemas[name]["properties"].items():
-            kind = _type(schema)
-            if member not in required:
-                kind = f"{kind.removesuffix(' | None')} | None"
-            quoted = f'"{kind}"' if re.search(r"\b[A-Z]\w+[a-z]\b", kind.replace("Decimal", "")) else kind
-            yield f"    {member}: {quoted}{'' if member in required else ' = None'}\n"
-        yield "\n\n"
+    found = {name: _members(schemas[name]) for name in answered}
+    for *bases, name in sorted(_family(name, found) for name in found):
+        own = "".join(found[name][len(found[bases[-1]]) if bases else 0 :])
+        head = f"class {name}({bases[-1]})" if bases else f"class {name}"
+        yield f"@dataclass(frozen=True, slots=True, kw_only=True)\n{head}:\n{own}\n\n"
     yield "#: The class of the data of each type of event.\nEVENTS: dict[str, type] = {"
     for name, item in description["webhooks"].items():
         schema = item["post"]["requestBody"]["content"]["application/json"]["schema"]["allOf"][1]
         yield f'"{name}": {_type(schema["properties"]["data"])}, '
     yield "}\n"
+
+
+def _members(schema: dict[str, Any]) -> list[str]:
+    """Return the line of each member of an answer."""
+    required, lines = schema.get("required", []), []
+    for member, described in schema["properties"].items():
+        kind = _type(described)
+        if member not in required:
+            kind = f"{kind.removesuffix(' | None')} | None"
+        quoted = f'"{kind}"' if re.search(r"\b[A-Z]\w+[a-z]\b", kind.replace("Decimal", "")) else kind
+        lines.append(f"    {member}: {quoted}{'' if member in required else ' = None'}\n")
+    return lines
+
+
+def _family(name: str, found: dict[str, list[str]]) -> list[str]:
+    """Return an answer after those that it extends: each begins with all members of the one before."""
+    own = found[name]
+    bases = [it for it, less in found.items() if LEAST <= len(less) < len(own) and less == own[: len(less)]]
+    return [*sorted(bases, key=lambda it: len(found[it])), name]
 
 
 def _type(schema: dict[str, Any], *, sent: bool = False, prefix: str = "") -> str:  # noqa: PLR0911

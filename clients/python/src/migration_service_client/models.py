@@ -448,39 +448,7 @@ class BatchAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchEnded:
-    batch_id: str
-    kind: str
-    mode: str
-    state: str
-    counts: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchProgressAnswer:
-    batch_id: str
-    import_supplier: str
-    operations_team_name: "str | None"
-    name: "str | None"
-    file_name: "str | None"
-    file_sha256: "str | None"
-    file_bytes: "int | None"
-    kind: str
-    options: dict[str, bool]
-    mode: str
-    profile: "str | None"
-    extracted_at: "datetime | None"
-    older_versions: "int | None"
-    source: str
-    state: str
-    reason: "str | None"
-    created_at: datetime
-    started_at: "datetime | None"
-    finished_at: "datetime | None"
-    lines_removed_at: "datetime | None"
-    lines: int
-    counts: dict[str, int]
-    undone: int
+class BatchProgressAnswer(BatchAnswer):
     error_counts: dict[str, int]
     warning_counts: dict[str, int]
     staging_counts: dict[str, int]
@@ -495,6 +463,21 @@ class BatchProgressAnswer:
     brake: "BrakeAnswer | None"
     control_totals_differing: "int | None"
     control_totals_as_given: "bool | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryAnswer(BatchProgressAnswer):
+    retried: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchEnded:
+    batch_id: str
+    kind: str
+    mode: str
+    state: str
+    counts: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -540,18 +523,6 @@ class BookTotalsAnswer:
     unreadable_lines: int
     unreadable_amounts: int
     files: "tuple[SentBookAnswer, ...]"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrakeAnswer:
-    stop_after_errors: str
-    stop_min_lines: "int | None"
-    stop_window_lines: "int | None"
-    stop_ignore_codes: tuple[str, ...]
-    stop_count_warnings: tuple[str, ...]
-    lines: int
-    errors: int
-    codes: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -868,22 +839,6 @@ class NewSecretAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewWebhookAnswer:
-    webhook_id: str
-    url: str
-    description: str
-    event_types: "tuple[str, ...] | None"
-    import_suppliers: "tuple[str, ...] | None"
-    email: "str | None"
-    created_at: datetime
-    enabled: bool
-    disabled_at: "datetime | None"
-    disabled_reason: "str | None"
-    failing_since: "datetime | None"
-    secret: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NewerVersion:
     refused_at: datetime
     batch_id: "str | None"
@@ -1056,49 +1011,6 @@ class ReplacementPreviewAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetryAnswer:
-    batch_id: str
-    import_supplier: str
-    operations_team_name: "str | None"
-    name: "str | None"
-    file_name: "str | None"
-    file_sha256: "str | None"
-    file_bytes: "int | None"
-    kind: str
-    options: dict[str, bool]
-    mode: str
-    profile: "str | None"
-    extracted_at: "datetime | None"
-    older_versions: "int | None"
-    source: str
-    state: str
-    reason: "str | None"
-    created_at: datetime
-    started_at: "datetime | None"
-    finished_at: "datetime | None"
-    lines_removed_at: "datetime | None"
-    lines: int
-    counts: dict[str, int]
-    undone: int
-    error_counts: dict[str, int]
-    warning_counts: dict[str, int]
-    staging_counts: dict[str, int]
-    rate: "Decimal | None"
-    time_left: "Decimal | None"
-    time_left_low: "Decimal | None"
-    time_left_high: "Decimal | None"
-    runs_until: "datetime | None"
-    condition: "str | None"
-    next_try_at: "datetime | None"
-    waits_for_vendors: "tuple[str, ...] | None"
-    brake: "BrakeAnswer | None"
-    control_totals_differing: "int | None"
-    control_totals_as_given: "bool | None"
-    retried: int
-    left: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SentAnswer:
     sent: int
     refused: int
@@ -1231,6 +1143,12 @@ class UndoAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UndoProgressAnswer(UndoAnswer):
+    counts: dict[str, int]
+    kept_counts: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UndoEnded:
     undo_id: str
     batch_id: "str | None"
@@ -1258,24 +1176,6 @@ class UndoPreviewAnswer:
     emails: int
     gone: int
     blockers: "tuple[FoundBlockerAnswer, ...]"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UndoProgressAnswer:
-    undo_id: str
-    import_supplier: str
-    batch_id: "str | None"
-    plan_id: "str | None"
-    wave_number: "int | None"
-    state: str
-    reason: str
-    overrides: tuple[str, ...]
-    started_by: "str | None"
-    created_at: datetime
-    finished_at: "datetime | None"
-    accounts: int
-    counts: dict[str, int]
-    kept_counts: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1354,6 +1254,13 @@ class WaveBrakeAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BrakeAnswer(WaveBrakeAnswer):
+    lines: int
+    errors: int
+    codes: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WavePlanAnswer:
     plan_id: str
     import_supplier: str
@@ -1382,6 +1289,11 @@ class WebhookAnswer:
     disabled_at: "datetime | None"
     disabled_reason: "str | None"
     failing_since: "datetime | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewWebhookAnswer(WebhookAnswer):
+    secret: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
