@@ -7,12 +7,7 @@ from typing import Any
 from flask import Response
 
 from migration_payloads.profile import Profile
-from migration_payloads.schemas.account import (
-    ACCOUNT_IMPORT,
-    AccountImportSchema,
-    LoadedAccount,
-    read_account,
-)
+from migration_payloads.schemas import account as schemas
 from migration_payloads.schemas.base import AnswerSchema, Fields
 from migration_payloads.schemas.fields import Choice
 from migration_payloads.validation import ValidatedAccount
@@ -61,7 +56,7 @@ class ValidationReportSchema(AnswerSchema):
     warnings = answers.List(
         requests.FindingSchema, "The warnings, which do not prevent staging, each with its path.", [_WARNING]
     )
-    account = answers.Nested(AccountImportSchema, "The data as it is stored.", ACCOUNT)
+    account = answers.Nested(schemas.AccountImportSchema, "The data as it is stored.", ACCOUNT)
 
 
 class StagingReportSchema(ValidationReportSchema):
@@ -106,7 +101,7 @@ _STAGED = {"anyOf": [StagedAccountSchema, StagingReportSchema]}
 def _find_errors() -> Sequence[errors.ErrorItem]:
     """Return the errors of the payload, for a request whose parameters are wrong."""
     try:
-        staging.validate_payload(resources().reference, caller(), read_account(body.read_text()))
+        staging.validate_payload(resources().reference, caller(), schemas.read_account(body.read_text()))
     except errors.InvalidError as error:
         return error.errors
     return ()
@@ -116,7 +111,7 @@ def _find_errors() -> Sequence[errors.ErrorItem]:
 @body.query_arguments(blueprint, ReportArgumentsSchema(), find_errors=_find_errors)
 @blueprint.response(
     200,
-    {"anyOf": [AccountImportSchema, ValidationReportSchema]},
+    {"anyOf": [schemas.AccountImportSchema, ValidationReportSchema]},
     example=ACCOUNT,
     headers=refer("X-Warning-Count"),
 )
@@ -126,7 +121,7 @@ def _find_errors() -> Sequence[errors.ErrorItem]:
     errors.ImportSupplierNotFoundInBodyError,
     body=ReportErrorBodySchema,
 )
-@body.document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
+@body.document_body(blueprint, schemas.ACCOUNT_IMPORT, ACCOUNT)
 def validate_account(arguments: dict[str, Any]) -> Response:
     """Check an account payload without storing it
 
@@ -134,7 +129,7 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     data and all findings, including warnings.
     """
     text = body.read_text()
-    loaded = read_account(text)
+    loaded = schemas.read_account(text)
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
     with reporting(arguments, text):
         _supplier, account = staging.validate_payload(resources().reference, caller(), loaded, profile)
@@ -164,7 +159,7 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     body=AccountReportErrorBodySchema,
 )
 @body.query_arguments(blueprint, StageArgumentsSchema(), find_errors=_find_errors)
-@body.document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
+@body.document_body(blueprint, schemas.ACCOUNT_IMPORT, ACCOUNT)
 def stage_account(arguments: dict[str, Any]) -> Response:
     """Store an account payload, as often as needed until the account is created
 
@@ -174,7 +169,7 @@ def stage_account(arguments: dict[str, Any]) -> Response:
     later `extracted_at`.
     """
     text = body.read_text()
-    loaded = read_account(text)
+    loaded = schemas.read_account(text)
     with reporting(arguments, text):
         supplier, account = _validate_to_stage(loaded, arguments.get("extracted_at"))
         with autocommit(resources().Session) as connection:
@@ -189,7 +184,7 @@ def stage_account(arguments: dict[str, Any]) -> Response:
 
 
 def _validate_to_stage(
-    loaded: LoadedAccount, extracted_at: datetime | None
+    loaded: schemas.LoadedAccount, extracted_at: datetime | None
 ) -> tuple[KnownSupplier, ValidatedAccount]:
     try:
         return staging.validate_payload(resources().reference, caller(), loaded)

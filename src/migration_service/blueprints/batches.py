@@ -20,17 +20,7 @@ from migration_service.blueprints.requests.places import begin_answer, while_cli
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream, stream_lines
 from migration_service.models import Batch
-from migration_service.schemas.batches import (
-    BatchAnswerSchema,
-    BatchArgumentsSchema,
-    BatchListArgumentsSchema,
-    BatchProgressAnswerSchema,
-    FailedLinesArgumentsSchema,
-    LineResultSchema,
-    ResultArgumentsSchema,
-    RetryAnswerSchema,
-    RetryArgumentsSchema,
-)
+from migration_service.schemas import batches as schemas
 from migration_service.schemas.error_threshold import ErrorThresholdArgumentsSchema
 from migration_service.services.batches import control as batches
 from migration_service.services.batches import retry
@@ -55,8 +45,8 @@ _RUNNING = dict.fromkeys(
         "condition",
     )
 )
-_PROGRESS = BatchProgressAnswerSchema.example(**_RUNNING)
-_BATCH = {name: _PROGRESS[name] for name in BatchAnswerSchema().fields}
+_PROGRESS = schemas.BatchProgressAnswerSchema.example(**_RUNNING)
+_BATCH = {name: _PROGRESS[name] for name in schemas.BatchAnswerSchema().fields}
 _LINE_CSV = (
     "line_number,external_account_number,status,service_account_number,severity,code,path,detail,value\r\n"
     "4,10000004,IMPORTED,A-7KX2M9QD,,,,,\r\n"
@@ -73,11 +63,11 @@ def _find_filter_errors() -> list[errors.ErrorItem]:
 @document_parameters(blueprint, KEY)
 @query_arguments(
     blueprint,
-    BatchArgumentsSchema(),
+    schemas.BatchArgumentsSchema(),
     hints={"dry_run": "For a dry run of a batch, use mode=dry-run."},
     find_errors=batch_upload.find_order_errors,
 )
-@blueprint.response(202, BatchProgressAnswerSchema, example=_PROGRESS)
+@blueprint.response(202, schemas.BatchProgressAnswerSchema, example=_PROGRESS)
 @answers_errors(
     blueprint,
     errors.ImportSupplierNotFoundInBodyError,
@@ -112,19 +102,19 @@ def start(arguments: dict[str, Any]) -> Any:
 
 
 @blueprint.get("/")
-@query_arguments(blueprint, BatchListArgumentsSchema())
-@blueprint.response(200, BatchAnswerSchema(many=True), example=[_BATCH], headers=refer("Link"))
+@query_arguments(blueprint, schemas.BatchListArgumentsSchema())
+@blueprint.response(200, schemas.BatchAnswerSchema(many=True), example=[_BATCH], headers=refer("Link"))
 @answers_errors(blueprint)
 def list_batches(arguments: dict[str, Any]) -> Response:
     """List the organisation's batches, newest first
 
     The response is one page. A Link header (rel="next") leads to the next one.
     """
-    return answer_list(arguments, results.list_batches, "batch_id", BatchAnswerSchema())
+    return answer_list(arguments, results.list_batches, "batch_id", schemas.BatchAnswerSchema())
 
 
 @blueprint.get("/<batch_id>/")
-@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS)
+@blueprint.response(200, schemas.BatchProgressAnswerSchema, example=_PROGRESS)
 @answers_errors(blueprint, errors.BatchNotFoundError)
 def get_batch(batch_id: str) -> Response:
     """Get the progress of a batch
@@ -135,12 +125,12 @@ def get_batch(batch_id: str) -> Response:
 
 
 @blueprint.get("/<batch_id>/results/", endpoint="get_batch_results")
-@query_arguments(blueprint, ResultArgumentsSchema(), find_errors=_find_filter_errors)
+@query_arguments(blueprint, schemas.ResultArgumentsSchema(), find_errors=_find_filter_errors)
 @blueprint.response(
     200,
-    LineResultSchema,
+    schemas.LineResultSchema,
     content_type="application/x-ndjson",
-    example=LineResultSchema.example(service_account_number=None),
+    example=schemas.LineResultSchema.example(service_account_number=None),
 )
 @blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=_LINE_CSV)
 @answers_errors(blueprint, errors.BatchNotFoundError)
@@ -162,7 +152,7 @@ def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
 
 
 @blueprint.get("/<batch_id>/failed-lines/")
-@query_arguments(blueprint, FailedLinesArgumentsSchema(), find_errors=_find_filter_errors)
+@query_arguments(blueprint, schemas.FailedLinesArgumentsSchema(), find_errors=_find_filter_errors)
 @blueprint.response(200, LINES, content_type="application/x-ndjson", headers=refer("X-Lines-Left-Out"))
 @answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
 def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
@@ -182,7 +172,7 @@ def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/pause/", endpoint="pause_batch")
-@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS | {"state": "PAUSED"})
+@blueprint.response(200, schemas.BatchProgressAnswerSchema, example=_PROGRESS | {"state": "PAUSED"})
 @answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
 def pause(batch_id: str) -> Response:
     """Pause a batch
@@ -196,7 +186,7 @@ def pause(batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/resume/", endpoint="resume_batch")
-@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS)
+@blueprint.response(200, schemas.BatchProgressAnswerSchema, example=_PROGRESS)
 @answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
 def resume(batch_id: str) -> Response:
     """Resume a batch
@@ -211,7 +201,7 @@ def resume(batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/cancel/", endpoint="cancel_batch")
-@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS | {"state": "CANCELLED"})
+@blueprint.response(200, schemas.BatchProgressAnswerSchema, example=_PROGRESS | {"state": "CANCELLED"})
 @answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
 def cancel(batch_id: str) -> Response:
     """Cancel a batch
@@ -227,7 +217,7 @@ def cancel(batch_id: str) -> Response:
 
 @blueprint.post("/<batch_id>/brake/", endpoint="set_batch_brake")
 @query_arguments(blueprint, ErrorThresholdArgumentsSchema(), find_errors=batch_upload.find_threshold_errors)
-@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS)
+@blueprint.response(200, schemas.BatchProgressAnswerSchema, example=_PROGRESS)
 @answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
 def change_error_threshold(arguments: dict[str, Any], batch_id: str) -> Response:
     """Set the error threshold of a batch
@@ -244,8 +234,8 @@ def change_error_threshold(arguments: dict[str, Any], batch_id: str) -> Response
 
 @blueprint.post("/<batch_id>/retry-failed/", endpoint="retry_failed_lines")
 @idempotent(blueprint)
-@query_arguments(blueprint, RetryArgumentsSchema(), find_errors=_find_filter_errors)
-@blueprint.response(200, RetryAnswerSchema, example={**_PROGRESS, "retried": 12, "left": 988})
+@query_arguments(blueprint, schemas.RetryArgumentsSchema(), find_errors=_find_filter_errors)
+@blueprint.response(200, schemas.RetryAnswerSchema, example={**_PROGRESS, "retried": 12, "left": 988})
 @answers_errors(blueprint, *KEY_ERRORS, errors.BatchNotFoundError, errors.BatchStateError)
 @while_client_waits
 def retry_failed(arguments: dict[str, Any], batch_id: str) -> Response:
@@ -287,7 +277,7 @@ def _progress(batch_id: str) -> dict[str, Any]:
 
 
 def _report(session: Session, batch: Batch) -> dict[str, Any]:
-    report: dict[str, Any] = BatchProgressAnswerSchema().dump(batches.report_batch(session, batch))
+    report: dict[str, Any] = schemas.BatchProgressAnswerSchema().dump(batches.report_batch(session, batch))
     return report
 
 

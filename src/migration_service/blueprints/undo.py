@@ -18,16 +18,7 @@ from migration_service.blueprints.requests.paging import answer_list
 from migration_service.blueprints.requests.places import begin_answer, database_searches, while_client_waits
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream_lines
-from migration_service.schemas.undo import (
-    UndoAnswerSchema,
-    UndoBodySchema,
-    UndoListArgumentsSchema,
-    UndoOutcomeAnswerSchema,
-    UndoPreviewAnswerSchema,
-    UndoProgressAnswerSchema,
-    UndoResultArgumentsSchema,
-    UndoTargetSchema,
-)
+from migration_service.schemas import undo as schemas
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.access.scopes import Scope
 from migration_service.services.undo.orders import UndoOrder, batch_in_body, get_batch_to_undo
@@ -40,15 +31,15 @@ from migration_service.tasks import jobs
 blueprint = make_blueprint("undo", "undos", "Remove created accounts, until their supplier goes live.")
 
 _NO_WAVE = {"plan_id": None, "wave_number": None}
-_PROGRESS = UndoProgressAnswerSchema.example(**_NO_WAVE, finished_at=None)
-_UNDO = {name: _PROGRESS[name] for name in UndoAnswerSchema().fields}
+_PROGRESS = schemas.UndoProgressAnswerSchema.example(**_NO_WAVE, finished_at=None)
+_UNDO = {name: _PROGRESS[name] for name in schemas.UndoAnswerSchema().fields}
 _OUTCOME_CSV = (
     "external_account_number,service_account_number,outcome,reasons\r\n"
     "10000001,A-7KX2M9QD,KEPT,email_sent\r\n"
 )
 _BODY = {
     name: it
-    for name, it in example_of(UndoBodySchema).items()
+    for name, it in example_of(schemas.UndoBodySchema).items()
     if name not in ("batch", "wave", "by", "overrides")
 }
 TARGET_ERRORS = (
@@ -63,9 +54,13 @@ TARGET_ERRORS = (
 
 
 @blueprint.post("/preview/", endpoint="preview_undo")
-@blueprint.response(200, UndoPreviewAnswerSchema, example=UndoPreviewAnswerSchema.example(**_NO_WAVE))
+@blueprint.response(
+    200, schemas.UndoPreviewAnswerSchema, example=schemas.UndoPreviewAnswerSchema.example(**_NO_WAVE)
+)
 @answers_errors(blueprint, *TARGET_ERRORS)
-@json_body(blueprint, UndoTargetSchema(), {name: it for name, it in _BODY.items() if name != "reason"})
+@json_body(
+    blueprint, schemas.UndoTargetSchema(), {name: it for name, it in _BODY.items() if name != "reason"}
+)
 @while_client_waits
 @database_searches()
 def preview(body: dict[str, Any]) -> Response:
@@ -77,12 +72,12 @@ def preview(body: dict[str, Any]) -> Response:
         order = read_order(session, body)
         begin_answer()
         found = preview_undo(session, order)
-    return jsonify(UndoPreviewAnswerSchema().dump(found))
+    return jsonify(schemas.UndoPreviewAnswerSchema().dump(found))
 
 
 @blueprint.post("/", endpoint="start_undo")
 @idempotent(blueprint)
-@blueprint.response(202, UndoProgressAnswerSchema, example=_PROGRESS)
+@blueprint.response(202, schemas.UndoProgressAnswerSchema, example=_PROGRESS)
 @answers_errors(
     blueprint,
     *TARGET_ERRORS,
@@ -91,7 +86,7 @@ def preview(body: dict[str, Any]) -> Response:
     errors.AccountInUndoError,
     *KEY_ERRORS,
 )
-@json_body(blueprint, UndoBodySchema(), _BODY)
+@json_body(blueprint, schemas.UndoBodySchema(), _BODY)
 @while_client_waits
 def start(body: dict[str, Any]) -> Response:
     """Start an undo
@@ -116,19 +111,19 @@ def start(body: dict[str, Any]) -> Response:
 
 
 @blueprint.get("/", endpoint="list_undos")
-@query_arguments(blueprint, UndoListArgumentsSchema())
-@blueprint.response(200, UndoAnswerSchema(many=True), example=[_UNDO], headers=refer("Link"))
+@query_arguments(blueprint, schemas.UndoListArgumentsSchema())
+@blueprint.response(200, schemas.UndoAnswerSchema(many=True), example=[_UNDO], headers=refer("Link"))
 @answers_errors(blueprint)
 def list_all(arguments: dict[str, Any]) -> Response:
     """List the organisation's undos, newest first
 
     The response is one page. A Link header (rel="next") leads to the next one.
     """
-    return answer_list(arguments, list_undos, "undo_id", UndoAnswerSchema())
+    return answer_list(arguments, list_undos, "undo_id", schemas.UndoAnswerSchema())
 
 
 @blueprint.get("/<undo_id>/", endpoint="get_undo")
-@blueprint.response(200, UndoProgressAnswerSchema, example=_PROGRESS)
+@blueprint.response(200, schemas.UndoProgressAnswerSchema, example=_PROGRESS)
 @answers_errors(blueprint, errors.UndoNotFoundError)
 def get_one(undo_id: str) -> Response:
     """Get the progress of an undo
@@ -140,12 +135,12 @@ def get_one(undo_id: str) -> Response:
 
 
 @blueprint.get("/<undo_id>/results/", endpoint="get_undo_results")
-@query_arguments(blueprint, UndoResultArgumentsSchema())
+@query_arguments(blueprint, schemas.UndoResultArgumentsSchema())
 @blueprint.response(
     200,
-    UndoOutcomeAnswerSchema,
+    schemas.UndoOutcomeAnswerSchema,
     content_type="application/x-ndjson",
-    example=UndoOutcomeAnswerSchema.example(),
+    example=schemas.UndoOutcomeAnswerSchema.example(),
 )
 @blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=_OUTCOME_CSV)
 @answers_errors(blueprint, errors.UndoNotFoundError)
@@ -161,7 +156,7 @@ def get_results(arguments: dict[str, Any], undo_id: str) -> Response:
 
 
 @blueprint.post("/<undo_id>/cancel/", endpoint="cancel_undo")
-@blueprint.response(200, UndoProgressAnswerSchema, example=_PROGRESS | {"state": "CANCELLED"})
+@blueprint.response(200, schemas.UndoProgressAnswerSchema, example=_PROGRESS | {"state": "CANCELLED"})
 @answers_errors(blueprint, errors.UndoNotFoundError, errors.UndoStateError)
 def cancel(undo_id: str) -> Response:
     """Cancel an undo
@@ -198,5 +193,5 @@ def _location(undo_id: object) -> str:
 
 def _report(session: Session, undo_id: str) -> dict[str, Any]:
     undo = get_undo(session, undo_id, organisation_id=caller().organisation_id)
-    answer: dict[str, Any] = UndoProgressAnswerSchema().dump(report_undo(session, undo))
+    answer: dict[str, Any] = schemas.UndoProgressAnswerSchema().dump(report_undo(session, undo))
     return answer
