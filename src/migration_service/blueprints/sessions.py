@@ -69,7 +69,7 @@ def list_sessions(arguments: dict[str, Any]) -> Response:
 @blueprint.post("/<session_id>/end/", endpoint="end_session")
 @blueprint.response(200, SessionAnswerSchema, example=_EXAMPLE | {"ended_at": "2026-03-02T08:00:00Z"})
 @answers_errors(blueprint, TokenSessionNotFoundError)
-def end_one_session(session_id: str) -> sessions.SessionReport:
+def end_one_session(session_id: str) -> dict[str, Any]:
     """End a session and revoke its tokens
 
     The response takes about a second. After it, none of the session's tokens is accepted. The API key stays

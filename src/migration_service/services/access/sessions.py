@@ -47,20 +47,6 @@ class RefreshGrant:
     expires_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionReport:
-    """The report of a session for its organisation."""
-
-    session_id: UUID
-    #: The prefix and the name of its key.
-    api_key: str
-    api_key_name: str | None
-    address: str | None
-    created_at: datetime
-    expires_at: datetime
-    ended_at: datetime | None
-
-
 def begin_session(session: Session, api_key: ApiKey, expires_at: datetime, most: int) -> RefreshGrant:
     """Start a session of the key, and return its first refresh token.
 
@@ -176,7 +162,7 @@ def list_sessions(session: Session, api_key: ApiKey) -> Sequence[TokenSession]:
 
 def list_sessions_of_organisation(
     session: Session, organisation_id: int, *, before: UUID | None, limit: int
-) -> Sequence[SessionReport]:
+) -> Sequence[dict[str, Any]]:
     """Return at most `limit` open sessions of all keys of an organisation, newest first.
 
     The list continues after session `before`.
@@ -198,21 +184,15 @@ def list_sessions_of_organisation(
     return [_report(owner, api_key) for owner, api_key in session.execute(statement)]
 
 
-def report_session(session: Session, owner: TokenSession) -> SessionReport:
-    """Return the report of a session for its organisation."""
+def report_session(session: Session, owner: TokenSession) -> dict[str, Any]:
+    """Return a session by the names of the interface."""
     return _report(owner, session.get_one(ApiKey, owner.api_key_id))
 
 
-def _report(owner: TokenSession, api_key: ApiKey) -> SessionReport:
-    return SessionReport(
-        session_id=owner.id,
-        api_key=api_key.prefix,
-        api_key_name=api_key.name,
-        address=owner.address,
-        created_at=owner.created_at,
-        expires_at=owner.expires_at,
-        ended_at=owner.ended_at,
-    )
+def _report(owner: TokenSession, api_key: ApiKey) -> dict[str, Any]:
+    columns = ("address", "created_at", "expires_at", "ended_at")
+    key = {"session_id": owner.id, "api_key": api_key.prefix, "api_key_name": api_key.name}
+    return key | {name: getattr(owner, name) for name in columns}
 
 
 def remove_old_sessions(session: Session, *, limit: int) -> int:

@@ -218,19 +218,19 @@ def test_an_organisation_sees_the_sessions_of_its_keys_that_hold_the_newest_firs
     with sessions() as session:
         page = partial(list_sessions_of_organisation, session, customer.organisation_id)
         found = page(before=None, limit=10)
-        assert [str(it.session_id) for it in found] == [last, second, first.payload["sid"]]
+        assert [str(it["session_id"]) for it in found] == [last, second, first.payload["sid"]]
         assert page(before=None, limit=2) == found[:2]
-        assert page(before=found[0].session_id, limit=2) == found[1:]
-        rows = [session.get_one(TokenSession, it.session_id) for it in found]
+        assert page(before=found[0]["session_id"], limit=2) == found[1:]
+        rows = [session.get_one(TokenSession, it["session_id"]) for it in found]
         assert found == [report_session(session, it) for it in rows]
-    assert [(it.api_key, it.api_key_name) for it in found] == [
+    assert [(it["api_key"], it["api_key_name"]) for it in found] == [
         (customer.prefix, None),
         (api_keys.find_prefix(second_key), "The second"),
         (customer.prefix, None),
     ]
     for report, row in zip(found, rows, strict=True):
-        assert (report.address, report.created_at) == (row.address, row.created_at)
-        assert (report.expires_at, report.ended_at) == (row.expires_at, None)
+        assert (report["address"], report["created_at"]) == (row.address, row.created_at)
+        assert (report["expires_at"], report["ended_at"]) == (row.expires_at, None)
 
 
 def test_sessions_that_are_over_do_not_count(
