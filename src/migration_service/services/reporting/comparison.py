@@ -13,7 +13,6 @@ their size.
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from itertools import islice
 from typing import Any
 from uuid import UUID
@@ -160,54 +159,6 @@ PAGE, _WRITTEN = 20_000, 1_000
 _FAIL_AFTER = {AccountChange.NEWLY_BROKEN, AccountChange.STILL_BROKEN, AccountChange.ADDED_BROKEN}
 
 
-class Severity(StrEnum):
-    """Whether a code belongs to errors or warnings."""
-
-    ERROR = "error"
-    WARNING = "warning"
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedCode:
-    """A code, and the number of lines with it in each batch."""
-
-    severity: Severity
-    code: str
-    before: int
-    after: int
-    change: CodeChange
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedAccounts:
-    """The numbers of accounts in the two batches, by result."""
-
-    newly_broken: int
-    mended: int
-    still_broken: int
-    added_broken: int
-    removed_broken: int
-    #: Accounts that pass: in both batches, only in the second, only in the first.
-    passed: int
-    added: int
-    removed: int
-    #: Accounts that have not failed, but have a line without an outcome in at least one of the batches.
-    undecided: int
-    #: Lines without an account number in the first and in the second batch.
-    unnumbered_before: int
-    unnumbered_after: int
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The differences between two batches."""
-
-    before: UUID
-    after: UUID
-    codes: list[ComparedCode]
-    accounts: ComparedAccounts
-
-
 @dataclass(frozen=True, slots=True)
 class ComparedAccount:
     """An account that fails in at least one of the batches, with its error codes.
@@ -242,15 +193,18 @@ def get_batches_to_compare(
     return first, second
 
 
-def compare_batches(session: Session, before: UUID, after: UUID) -> Comparison:
-    """Return the comparison of two batches of one supplier and kind. `before` is the first one."""
+def compare_batches(session: Session, before: UUID, after: UUID) -> dict[str, Any]:
+    """Return the comparison of two batches of one supplier and kind, by the names of the interface.
+
+    `before` is the first one.
+    """
     _join_as_sets(session)
     batches = {"before": before, "after": after}
     codes = [
-        ComparedCode(Severity(severity), code, first, second, _change_of(first, second))
-        for severity, code, first, second in session.execute(COUNT_CODES, batches)
+        dict(zip(_OF_CODE, (*row, _change_of(*row[2:])), strict=True))
+        for row in session.execute(COUNT_CODES, batches)
     ]
-    counts = dict.fromkeys(ComparedAccounts.__slots__, 0)
+    counts = dict.fromkeys((*map(str.lower, AccountChange), *_PASSED.values(), "undecided"), 0)
     for row in session.execute(_statements(session, before).count, batches):
         if row.change is not None:
             name = str(row.change).lower()
@@ -261,7 +215,7 @@ def compare_batches(session: Session, before: UUID, after: UUID) -> Comparison:
         counts[name] += row.accounts
     unnumbered = session.execute(COUNT_UNNUMBERED, batches).one()
     counts |= {"unnumbered_before": unnumbered.before, "unnumbered_after": unnumbered.after}
-    return Comparison(before, after, codes, ComparedAccounts(**counts))
+    return {**batches, "codes": codes, "accounts": counts}
 
 
 def _join_as_sets(session: Session) -> None:
@@ -274,6 +228,8 @@ def _statements(session: Session, batch_id: UUID) -> AccountStatements:
     return OF_ADDED_DATA if is_of_added_data(session, batch_id) else OF_ACCOUNTS
 
 
+#: The members of a compared code.
+_OF_CODE = ("severity", "code", "before", "after", "change")
 #: The names of the counts, by presence of the account in the first and in the second batch.
 _PASSED = {(True, True): "passed", (False, True): "added", (True, False): "removed"}
 
