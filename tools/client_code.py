@@ -278,8 +278,8 @@ def _function(method: str, path: str, operation: dict[str, Any], description: di
     name = operation["operationId"]
     kind, answer, accepted = _answer(operation)
     path = re.sub("{[a-z_]+}", "{}", path.removeprefix(PREFIX))
-    address = ", ".join([f'"{method.upper()} {path}"', *names])
-    arguments = [f'"{name}"', f"*target({address})", answer]
+    address = ", ".join([f'"{name}"', f'"{method.upper()} {path}"', *names])
+    arguments = [f"*target({address})", answer]
     if function.query:
         arguments.append(f"query={{{', '.join(function.query)}}}")
     if function.headers:

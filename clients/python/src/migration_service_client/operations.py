@@ -28,8 +28,7 @@ def validate_account(
 ) -> Request[models.ValidationReport]:
     """Check an account payload without storing it."""
     return Request(
-        "validate_account",
-        *target("POST validate-account/"),
+        *target("validate_account", "POST validate-account/"),
         models.ValidationReport,
         query={"profile": profile, "report": "full"},
         body=account,
@@ -41,8 +40,7 @@ def stage_account(
 ) -> Request[models.StagingReport]:
     """Store an account payload, as often as needed until the account is created."""
     return Request(
-        "stage_account",
-        *target("POST account-import-process/create-or-update/"),
+        *target("stage_account", "POST account-import-process/create-or-update/"),
         models.StagingReport,
         query={"report": "full", "extracted_at": extracted_at},
         body=account,
@@ -60,8 +58,7 @@ def process_account(
 ) -> Request[models.CreatedAccount]:
     """Create the account from its staged data."""
     return Request(
-        "process_account",
-        *target("POST account-import-process/process/"),
+        *target("process_account", "POST account-import-process/process/"),
         models.CreatedAccount,
         headers={"Prefer": prefer, "Idempotency-Key": idempotency_key},
         body=members(
@@ -79,8 +76,12 @@ def get_account_status(
 ) -> Request[models.AccountStatus]:
     """Get the import status of an account."""
     return Request(
-        "get_account_status",
-        *target("GET account-transfer-status/{}/{}/", import_supplier_code, external_account_number),
+        *target(
+            "get_account_status",
+            "GET account-transfer-status/{}/{}/",
+            import_supplier_code,
+            external_account_number,
+        ),
         models.AccountStatus,
     )
 
@@ -88,8 +89,7 @@ def get_account_status(
 def get_account(import_supplier_code: str, external_account_number: str) -> Request[models.AccountHistory]:
     """Get everything that the service holds about an account."""
     return Request(
-        "get_account",
-        *target("GET accounts/{}/{}/", import_supplier_code, external_account_number),
+        *target("get_account", "GET accounts/{}/{}/", import_supplier_code, external_account_number),
         models.AccountHistory,
     )
 
@@ -99,8 +99,7 @@ def list_all_account_imports(
 ) -> Pages[models.ListedImport]:
     """List every account import of a supplier."""
     return Pages(
-        "list_all_account_imports",
-        *target("GET all-account-import-processes/{}/", import_supplier_code),
+        *target("list_all_account_imports", "GET all-account-import-processes/{}/", import_supplier_code),
         models.ListedImport,
         query={"limit": limit, "cursor": cursor},
     )
@@ -111,8 +110,9 @@ def list_pending_account_imports(
 ) -> Pages[models.ListedImport]:
     """List the account imports that are staged and not created."""
     return Pages(
-        "list_pending_account_imports",
-        *target("GET pending-account-import-processes/{}/", import_supplier_code),
+        *target(
+            "list_pending_account_imports", "GET pending-account-import-processes/{}/", import_supplier_code
+        ),
         models.ListedImport,
         query={"limit": limit, "cursor": cursor},
     )
@@ -127,8 +127,9 @@ def list_imported_account_imports(
 ) -> Pages[models.ListedImport]:
     """List the account imports whose account has been created."""
     return Pages(
-        "list_imported_account_imports",
-        *target("GET imported-account-import-processes/{}/", import_supplier_code),
+        *target(
+            "list_imported_account_imports", "GET imported-account-import-processes/{}/", import_supplier_code
+        ),
         models.ListedImport,
         query={"limit": limit, "cursor": cursor, "owner": owner},
     )
@@ -139,8 +140,9 @@ def list_failed_account_imports(
 ) -> Pages[models.FailedImport]:
     """List the accounts that are not created and whose last attempt failed."""
     return Pages(
-        "list_failed_account_imports",
-        *target("GET failed-account-import-processes/{}/", import_supplier_code),
+        *target(
+            "list_failed_account_imports", "GET failed-account-import-processes/{}/", import_supplier_code
+        ),
         models.FailedImport,
         query={"limit": limit, "cursor": cursor},
     )
@@ -149,7 +151,7 @@ def list_failed_account_imports(
 def get_attempt(attempt_id: str) -> Request[models.AttemptAnswer]:
     """Get an attempt to create an account."""
     return Request(
-        "get_attempt", *target("GET account-import-attempts/{}/", attempt_id), models.AttemptAnswer
+        *target("get_attempt", "GET account-import-attempts/{}/", attempt_id), models.AttemptAnswer
     )
 
 
@@ -162,8 +164,12 @@ def list_attempts(
 ) -> Pages[models.AttemptAnswer]:
     """List the attempts to create an account, newest first."""
     return Pages(
-        "list_attempts",
-        *target("GET account-import-attempts/{}/{}/", import_supplier_code, external_account_number),
+        *target(
+            "list_attempts",
+            "GET account-import-attempts/{}/{}/",
+            import_supplier_code,
+            external_account_number,
+        ),
         models.AttemptAnswer,
         query={"limit": limit, "cursor": cursor},
     )
@@ -171,14 +177,13 @@ def list_attempts(
 
 def list_import_suppliers() -> Pages[models.ImportSupplierAnswer]:
     """List the organisation's import suppliers, by code."""
-    return Pages("list_import_suppliers", *target("GET import-suppliers/"), models.ImportSupplierAnswer)
+    return Pages(*target("list_import_suppliers", "GET import-suppliers/"), models.ImportSupplierAnswer)
 
 
 def get_import_supplier(import_supplier_code: str) -> Request[models.ImportSupplierAnswer]:
     """Get an import supplier."""
     return Request(
-        "get_import_supplier",
-        *target("GET import-suppliers/{}/", import_supplier_code),
+        *target("get_import_supplier", "GET import-suppliers/{}/", import_supplier_code),
         models.ImportSupplierAnswer,
     )
 
@@ -193,8 +198,7 @@ def create_notes(
 ) -> Request[models.NotesReport]:
     """Add notes to an account."""
     return Request(
-        "create_notes",
-        *target("POST notes/create/"),
+        *target("create_notes", "POST notes/create/"),
         models.NotesReport,
         query={"report": "full"},
         headers={"Idempotency-Key": idempotency_key},
@@ -219,8 +223,7 @@ def create_transactions(
 ) -> Request[models.TransactionsReport]:
     """Add financial transactions to an account: all of them, or none."""
     return Request(
-        "create_transactions",
-        *target("POST transactions/create/"),
+        *target("create_transactions", "POST transactions/create/"),
         models.TransactionsReport,
         query={
             "report": "full",
@@ -247,8 +250,7 @@ def create_historical_statements(
 ) -> Request[models.StatementsReport]:
     """Add statements from before the migration to an account."""
     return Request(
-        "create_historical_statements",
-        *target("POST historical-statements/create/"),
+        *target("create_historical_statements", "POST historical-statements/create/"),
         models.StatementsReport,
         query={"report": "full"},
         headers={"Idempotency-Key": idempotency_key},
@@ -273,8 +275,7 @@ def create_payment_instruction(
 ) -> Request[models.PaymentInstructionReport]:
     """Add a payment instruction to an account, once its vendor has confirmed it."""
     return Request(
-        "create_payment_instruction",
-        *target("POST payment-instruction/create/"),
+        *target("create_payment_instruction", "POST payment-instruction/create/"),
         models.PaymentInstructionReport,
         query={"report": "full"},
         headers={"Idempotency-Key": idempotency_key},
@@ -315,8 +316,7 @@ def start_batch(
 ) -> Request[models.BatchProgressAnswer]:
     """Start a batch."""
     return Request(
-        "start_batch",
-        *target("POST batches/"),
+        *target("start_batch", "POST batches/"),
         models.BatchProgressAnswer,
         query={
             "import_supplier": import_supplier,
@@ -348,8 +348,7 @@ def list_batches(
 ) -> Pages[models.BatchAnswer]:
     """List the organisation's batches, newest first."""
     return Pages(
-        "list_batches",
-        *target("GET batches/"),
+        *target("list_batches", "GET batches/"),
         models.BatchAnswer,
         query={"import_supplier": import_supplier, "limit": limit, "cursor": cursor},
     )
@@ -357,7 +356,7 @@ def list_batches(
 
 def get_batch(batch_id: str) -> Request[models.BatchProgressAnswer]:
     """Get the progress of a batch."""
-    return Request("get_batch", *target("GET batches/{}/", batch_id), models.BatchProgressAnswer)
+    return Request(*target("get_batch", "GET batches/{}/", batch_id), models.BatchProgressAnswer)
 
 
 def get_batch_results(
@@ -370,8 +369,7 @@ def get_batch_results(
 ) -> Lines[models.LineResult]:
     """Get the result of each line, streamed."""
     return Lines(
-        "get_batch_results",
-        *target("GET batches/{}/results/", batch_id),
+        *target("get_batch_results", "GET batches/{}/results/", batch_id),
         models.LineResult,
         query={"code": code, "path": path, "status": status, "staging_result": staging_result},
         accept="application/x-ndjson",
@@ -381,8 +379,7 @@ def get_batch_results(
 def get_failed_lines(batch_id: str, *, code: str | None = None, path: str | None = None) -> Lines[bytes]:
     """Get the failed lines as they were sent."""
     return Lines(
-        "get_failed_lines",
-        *target("GET batches/{}/failed-lines/", batch_id),
+        *target("get_failed_lines", "GET batches/{}/failed-lines/", batch_id),
         bytes,
         query={"code": code, "path": path},
         accept="application/x-ndjson",
@@ -391,17 +388,17 @@ def get_failed_lines(batch_id: str, *, code: str | None = None, path: str | None
 
 def pause_batch(batch_id: str) -> Request[models.BatchProgressAnswer]:
     """Pause a batch."""
-    return Request("pause_batch", *target("POST batches/{}/pause/", batch_id), models.BatchProgressAnswer)
+    return Request(*target("pause_batch", "POST batches/{}/pause/", batch_id), models.BatchProgressAnswer)
 
 
 def resume_batch(batch_id: str) -> Request[models.BatchProgressAnswer]:
     """Resume a batch."""
-    return Request("resume_batch", *target("POST batches/{}/resume/", batch_id), models.BatchProgressAnswer)
+    return Request(*target("resume_batch", "POST batches/{}/resume/", batch_id), models.BatchProgressAnswer)
 
 
 def cancel_batch(batch_id: str) -> Request[models.BatchProgressAnswer]:
     """Cancel a batch."""
-    return Request("cancel_batch", *target("POST batches/{}/cancel/", batch_id), models.BatchProgressAnswer)
+    return Request(*target("cancel_batch", "POST batches/{}/cancel/", batch_id), models.BatchProgressAnswer)
 
 
 def set_batch_brake(
@@ -415,8 +412,7 @@ def set_batch_brake(
 ) -> Request[models.BatchProgressAnswer]:
     """Set the error threshold of a batch."""
     return Request(
-        "set_batch_brake",
-        *target("POST batches/{}/brake/", batch_id),
+        *target("set_batch_brake", "POST batches/{}/brake/", batch_id),
         models.BatchProgressAnswer,
         query={
             "stop_after_errors": stop_after_errors,
@@ -438,8 +434,7 @@ def retry_failed_lines(
 ) -> Request[models.RetryAnswer]:
     """Retry the FAILED lines that may succeed now."""
     return Request(
-        "retry_failed_lines",
-        *target("POST batches/{}/retry-failed/", batch_id),
+        *target("retry_failed_lines", "POST batches/{}/retry-failed/", batch_id),
         models.RetryAnswer,
         query={"code": code, "path": path, "all": all},
         headers={"Idempotency-Key": idempotency_key},
@@ -449,8 +444,7 @@ def retry_failed_lines(
 def compare_batches(batch_id: str, later_batch_id: str) -> Request[models.ComparisonAnswer]:
     """Compare two batches of one import supplier."""
     return Request(
-        "compare_batches",
-        *target("GET batches/{}/comparison/{}/", batch_id, later_batch_id),
+        *target("compare_batches", "GET batches/{}/comparison/{}/", batch_id, later_batch_id),
         models.ComparisonAnswer,
     )
 
@@ -460,8 +454,7 @@ def get_changed_accounts(
 ) -> Lines[models.ComparedAccountAnswer]:
     """List the accounts that fail in at least one of two batches, streamed."""
     return Lines(
-        "get_changed_accounts",
-        *target("GET batches/{}/comparison/{}/accounts/", batch_id, later_batch_id),
+        *target("get_changed_accounts", "GET batches/{}/comparison/{}/accounts/", batch_id, later_batch_id),
         models.ComparedAccountAnswer,
         query={"change": change},
         accept="application/x-ndjson",
@@ -471,7 +464,7 @@ def get_changed_accounts(
 def get_control_totals(batch_id: str) -> Request[models.ControlTotalsAnswer]:
     """Get the totals of a batch's file."""
     return Request(
-        "get_control_totals", *target("GET batches/{}/control-totals/", batch_id), models.ControlTotalsAnswer
+        *target("get_control_totals", "GET batches/{}/control-totals/", batch_id), models.ControlTotalsAnswer
     )
 
 
@@ -485,8 +478,7 @@ def set_control_totals(
 ) -> Request[models.ControlTotalsAnswer]:
     """Set the control totals of a batch."""
     return Request(
-        "set_control_totals",
-        *target("PUT batches/{}/control-totals/", batch_id),
+        *target("set_control_totals", "PUT batches/{}/control-totals/", batch_id),
         models.ControlTotalsAnswer,
         body=members(
             accounts=accounts,
@@ -502,8 +494,7 @@ def check_readiness(
 ) -> Request[models.ReadinessAnswer]:
     """Check whether a supplier is ready for its next wave, or for go-live."""
     return Request(
-        "check_readiness",
-        *target("GET import-suppliers/{}/ready/", import_supplier_code),
+        *target("check_readiness", "GET import-suppliers/{}/ready/", import_supplier_code),
         models.ReadinessAnswer,
         query={"ready_for": ready_for},
     )
@@ -519,8 +510,7 @@ def accept_warning(
 ) -> Request[models.CheckAnswer]:
     """Accept the warning of a check."""
     return Request(
-        "accept_warning",
-        *target("POST import-suppliers/{}/ready/acceptances/", import_supplier_code),
+        *target("accept_warning", "POST import-suppliers/{}/ready/acceptances/", import_supplier_code),
         models.CheckAnswer,
         body=members(check=check, reason=reason, by=by, ready_for=ready_for),
     )
@@ -535,8 +525,7 @@ def reconcile_import_supplier(
 ) -> Request[models.ReconciliationAnswer]:
     """Compare what was sent with what was created, account by account."""
     return Request(
-        "reconcile_import_supplier",
-        *target("GET reconciliation/{}/", import_supplier_code),
+        *target("reconcile_import_supplier", "GET reconciliation/{}/", import_supplier_code),
         models.ReconciliationAnswer,
         query={"batch": batch, "comparison": comparison, "full": full},
     )
@@ -553,8 +542,7 @@ def acknowledge_open(
 ) -> Request[models.AcknowledgedAnswer]:
     """Acknowledge refused accounts or lines that will not be migrated."""
     return Request(
-        "acknowledge_open",
-        *target("POST reconciliation/{}/acknowledgements/", import_supplier_code),
+        *target("acknowledge_open", "POST reconciliation/{}/acknowledgements/", import_supplier_code),
         models.AcknowledgedAnswer,
         body=members(
             reason=reason,
@@ -569,8 +557,7 @@ def acknowledge_open(
 def get_acknowledgements(import_supplier_code: str) -> Pages[models.AcknowledgementAnswer]:
     """List acknowledgements, newest first."""
     return Pages(
-        "get_acknowledgements",
-        *target("GET reconciliation/{}/acknowledgements/", import_supplier_code),
+        *target("get_acknowledgements", "GET reconciliation/{}/acknowledgements/", import_supplier_code),
         models.AcknowledgementAnswer,
     )
 
@@ -578,8 +565,7 @@ def get_acknowledgements(import_supplier_code: str) -> Pages[models.Acknowledgem
 def get_receipt(import_supplier_code: str, *, batch: str | None = None) -> Request[models.ReceiptAnswer]:
     """Get the receipt of a supplier or a batch."""
     return Request(
-        "get_receipt",
-        *target("GET reconciliation/{}/receipt/", import_supplier_code),
+        *target("get_receipt", "GET reconciliation/{}/receipt/", import_supplier_code),
         models.ReceiptAnswer,
         query={"batch": batch},
     )
@@ -596,8 +582,7 @@ def accept_exception(
 ) -> Request[models.ReceiptAnswer]:
     """Accept something that is open in a receipt."""
     return Request(
-        "accept_exception",
-        *target("POST reconciliation/{}/receipt/exceptions/", import_supplier_code),
+        *target("accept_exception", "POST reconciliation/{}/receipt/exceptions/", import_supplier_code),
         models.ReceiptAnswer,
         body=members(
             problem=problem,
@@ -612,8 +597,7 @@ def accept_exception(
 def get_id_map(import_supplier_code: str) -> Lines[dict[str, str]]:
     """List the external and the new number of every created account."""
     return Lines(
-        "get_id_map",
-        *target("GET reconciliation/{}/id-map/", import_supplier_code),
+        *target("get_id_map", "GET reconciliation/{}/id-map/", import_supplier_code),
         dict[str, str],
         accept="text/csv",
     )
@@ -630,8 +614,7 @@ def set_old_figures(
 ) -> Request[models.OldFiguresAnswer]:
     """Send the old system's figures of each account."""
     return Request(
-        "set_old_figures",
-        *target("PUT reconciliation/{}/old-figures/", import_supplier_code),
+        *target("set_old_figures", "PUT reconciliation/{}/old-figures/", import_supplier_code),
         models.OldFiguresAnswer,
         query={"tolerance": tolerance, "tolerance_days": tolerance_days, "file_name": file_name},
         body=None if file is None else Upload(file, progress),
@@ -643,8 +626,7 @@ def get_old_figures(
 ) -> Request[models.OldFiguresAnswer]:
     """Get how the old system's figures compare with the created accounts."""
     return Request(
-        "get_old_figures",
-        *target("GET reconciliation/{}/old-figures/", import_supplier_code),
+        *target("get_old_figures", "GET reconciliation/{}/old-figures/", import_supplier_code),
         models.OldFiguresAnswer,
         query={"batch": batch},
     )
@@ -661,8 +643,11 @@ def list_old_figure_differences(
 ) -> Pages[models.FigureDifferenceAnswer]:
     """List the figures that differ, account by account."""
     return Pages(
-        "list_old_figure_differences",
-        *target("GET reconciliation/{}/old-figures/differences/", import_supplier_code),
+        *target(
+            "list_old_figure_differences",
+            "GET reconciliation/{}/old-figures/differences/",
+            import_supplier_code,
+        ),
         models.FigureDifferenceAnswer,
         query={"batch": batch, "bucket": bucket, "figure": figure, "limit": limit, "cursor": cursor},
     )
@@ -673,8 +658,7 @@ def erase_account(
 ) -> Request[models.ErasureAnswer]:
     """Erase the personal data of an account permanently."""
     return Request(
-        "erase_account",
-        *target("POST account-import-process/erase/"),
+        *target("erase_account", "POST account-import-process/erase/"),
         models.ErasureAnswer,
         body=members(
             import_supplier=import_supplier,
@@ -690,8 +674,7 @@ def skip_accounts(
 ) -> Request[models.SkippedAnswer]:
     """Skip accounts that will not be migrated."""
     return Request(
-        "skip_accounts",
-        *target("POST account-import-process/skip/"),
+        *target("skip_accounts", "POST account-import-process/skip/"),
         models.SkippedAnswer,
         body=members(
             import_supplier=import_supplier,
@@ -712,8 +695,7 @@ def list_events(
 ) -> Pages[models.FeedEvent]:
     """List what happened since a position, oldest first."""
     return Pages(
-        "list_events",
-        *target("GET events/"),
+        *target("list_events", "GET events/"),
         models.FeedEvent,
         query={
             "cursor": cursor,
@@ -727,21 +709,20 @@ def list_events(
 
 def list_event_consumers() -> Pages[models.EventConsumerAnswer]:
     """List the organisation's named consumers of events."""
-    return Pages("list_event_consumers", *target("GET events/consumers/"), models.EventConsumerAnswer)
+    return Pages(*target("list_event_consumers", "GET events/consumers/"), models.EventConsumerAnswer)
 
 
 def forget_event_consumer(name: str) -> Request[models.EventConsumerAnswer]:
     """Forget a named consumer of events."""
     return Request(
-        "forget_event_consumer", *target("POST events/consumers/{}/forget/", name), models.EventConsumerAnswer
+        *target("forget_event_consumer", "POST events/consumers/{}/forget/", name), models.EventConsumerAnswer
     )
 
 
 def list_sessions(*, limit: int | None = None, cursor: str | None = None) -> Pages[models.SessionAnswer]:
     """List the organisation's active sessions, newest first."""
     return Pages(
-        "list_sessions",
-        *target("GET sessions/"),
+        *target("list_sessions", "GET sessions/"),
         models.SessionAnswer,
         query={"limit": limit, "cursor": cursor},
     )
@@ -749,12 +730,12 @@ def list_sessions(*, limit: int | None = None, cursor: str | None = None) -> Pag
 
 def end_session(session_id: str) -> Request[models.SessionAnswer]:
     """End a session and revoke its tokens."""
-    return Request("end_session", *target("POST sessions/{}/end/", session_id), models.SessionAnswer)
+    return Request(*target("end_session", "POST sessions/{}/end/", session_id), models.SessionAnswer)
 
 
 def get_api_key() -> Request[models.ApiKeyAnswer]:
     """Get your API key, and what holds for it."""
-    return Request("get_api_key", *target("GET api-key/"), models.ApiKeyAnswer)
+    return Request(*target("get_api_key", "GET api-key/"), models.ApiKeyAnswer)
 
 
 def preview_replacement(
@@ -766,8 +747,7 @@ def preview_replacement(
 ) -> Request[models.ReplacementPreviewAnswer]:
     """Preview a replacement."""
     return Request(
-        "preview_replacement",
-        *target("POST replacements/preview/"),
+        *target("preview_replacement", "POST replacements/preview/"),
         models.ReplacementPreviewAnswer,
         body=members(
             import_supplier=import_supplier,
@@ -791,8 +771,7 @@ def start_replacement(
 ) -> Request[models.BatchProgressAnswer]:
     """Start a replacement."""
     return Request(
-        "start_replacement",
-        *target("POST replacements/"),
+        *target("start_replacement", "POST replacements/"),
         models.BatchProgressAnswer,
         headers={"Idempotency-Key": idempotency_key},
         body=members(
@@ -816,8 +795,7 @@ def preview_undo(
 ) -> Request[models.UndoPreviewAnswer]:
     """Preview an undo."""
     return Request(
-        "preview_undo",
-        *target("POST undos/preview/"),
+        *target("preview_undo", "POST undos/preview/"),
         models.UndoPreviewAnswer,
         body=members(
             import_supplier=import_supplier,
@@ -841,8 +819,7 @@ def start_undo(
 ) -> Request[models.UndoProgressAnswer]:
     """Start an undo."""
     return Request(
-        "start_undo",
-        *target("POST undos/"),
+        *target("start_undo", "POST undos/"),
         models.UndoProgressAnswer,
         headers={"Idempotency-Key": idempotency_key},
         body=members(
@@ -862,8 +839,7 @@ def list_undos(
 ) -> Pages[models.UndoAnswer]:
     """List the organisation's undos, newest first."""
     return Pages(
-        "list_undos",
-        *target("GET undos/"),
+        *target("list_undos", "GET undos/"),
         models.UndoAnswer,
         query={"import_supplier": import_supplier, "limit": limit, "cursor": cursor},
     )
@@ -871,14 +847,13 @@ def list_undos(
 
 def get_undo(undo_id: str) -> Request[models.UndoProgressAnswer]:
     """Get the progress of an undo."""
-    return Request("get_undo", *target("GET undos/{}/", undo_id), models.UndoProgressAnswer)
+    return Request(*target("get_undo", "GET undos/{}/", undo_id), models.UndoProgressAnswer)
 
 
 def get_undo_results(undo_id: str, *, outcome: str | None = None) -> Lines[models.UndoOutcomeAnswer]:
     """Get the outcome of each account, streamed."""
     return Lines(
-        "get_undo_results",
-        *target("GET undos/{}/results/", undo_id),
+        *target("get_undo_results", "GET undos/{}/results/", undo_id),
         models.UndoOutcomeAnswer,
         query={"outcome": outcome},
         accept="application/x-ndjson",
@@ -887,7 +862,7 @@ def get_undo_results(undo_id: str, *, outcome: str | None = None) -> Lines[model
 
 def cancel_undo(undo_id: str) -> Request[models.UndoProgressAnswer]:
     """Cancel an undo."""
-    return Request("cancel_undo", *target("POST undos/{}/cancel/", undo_id), models.UndoProgressAnswer)
+    return Request(*target("cancel_undo", "POST undos/{}/cancel/", undo_id), models.UndoProgressAnswer)
 
 
 def preview_go_live(
@@ -900,8 +875,7 @@ def preview_go_live(
 ) -> Request[models.GoLivePreviewAnswer]:
     """Preview a go-live."""
     return Request(
-        "preview_go_live",
-        *target("POST go-lives/preview/"),
+        *target("preview_go_live", "POST go-lives/preview/"),
         models.GoLivePreviewAnswer,
         body=members(
             import_supplier=import_supplier,
@@ -925,8 +899,7 @@ def start_go_live(
 ) -> Request[models.GoLiveAnswer]:
     """Let accounts go live."""
     return Request(
-        "start_go_live",
-        *target("POST go-lives/"),
+        *target("start_go_live", "POST go-lives/"),
         models.GoLiveAnswer,
         headers={"Idempotency-Key": idempotency_key},
         body=members(
@@ -945,8 +918,7 @@ def list_go_lives(
 ) -> Pages[models.GoLiveAnswer]:
     """List the organisation's go-lives, newest first."""
     return Pages(
-        "list_go_lives",
-        *target("GET go-lives/"),
+        *target("list_go_lives", "GET go-lives/"),
         models.GoLiveAnswer,
         query={"import_supplier": import_supplier, "limit": limit, "cursor": cursor},
     )
@@ -954,12 +926,12 @@ def list_go_lives(
 
 def get_go_live(go_live_id: str) -> Request[models.GoLiveAnswer]:
     """Get the progress of a go-live."""
-    return Request("get_go_live", *target("GET go-lives/{}/", go_live_id), models.GoLiveAnswer)
+    return Request(*target("get_go_live", "GET go-lives/{}/", go_live_id), models.GoLiveAnswer)
 
 
 def cancel_go_live(go_live_id: str) -> Request[models.GoLiveAnswer]:
     """Cancel a go-live."""
-    return Request("cancel_go_live", *target("POST go-lives/{}/cancel/", go_live_id), models.GoLiveAnswer)
+    return Request(*target("cancel_go_live", "POST go-lives/{}/cancel/", go_live_id), models.GoLiveAnswer)
 
 
 def plan_waves(
@@ -978,8 +950,7 @@ def plan_waves(
 ) -> Request[models.WavePlanAnswer]:
     """Plan the waves of a supplier."""
     return Request(
-        "plan_waves",
-        *target("POST wave-plans/"),
+        *target("plan_waves", "POST wave-plans/"),
         models.WavePlanAnswer,
         headers={"Idempotency-Key": idempotency_key},
         body=members(
@@ -1000,8 +971,7 @@ def plan_waves(
 def list_plans(*, import_supplier: str | None = None) -> Pages[models.WavePlanAnswer]:
     """List the organisation's wave plans, newest first."""
     return Pages(
-        "list_plans",
-        *target("GET wave-plans/"),
+        *target("list_plans", "GET wave-plans/"),
         models.WavePlanAnswer,
         query={"import_supplier": import_supplier},
     )
@@ -1009,7 +979,7 @@ def list_plans(*, import_supplier: str | None = None) -> Pages[models.WavePlanAn
 
 def get_plan(plan_id: str) -> Request[models.WavePlanAnswer]:
     """Get a wave plan and the progress of its waves."""
-    return Request("get_plan", *target("GET wave-plans/{}/", plan_id), models.WavePlanAnswer)
+    return Request(*target("get_plan", "GET wave-plans/{}/", plan_id), models.WavePlanAnswer)
 
 
 def change_wave(
@@ -1024,8 +994,7 @@ def change_wave(
 ) -> Request[models.WavePlanAnswer]:
     """Change a wave that has not started."""
     return Request(
-        "change_wave",
-        *target("PATCH wave-plans/{}/waves/{}/", plan_id, number),
+        *target("change_wave", "PATCH wave-plans/{}/waves/{}/", plan_id, number),
         models.WavePlanAnswer,
         body=members(
             window=window,
@@ -1040,29 +1009,28 @@ def change_wave(
 def start_wave(plan_id: str, number: int) -> Request[models.WavePlanAnswer]:
     """Start a wave by hand."""
     return Request(
-        "start_wave", *target("POST wave-plans/{}/waves/{}/start/", plan_id, number), models.WavePlanAnswer
+        *target("start_wave", "POST wave-plans/{}/waves/{}/start/", plan_id, number), models.WavePlanAnswer
     )
 
 
 def pause_wave(plan_id: str, number: int) -> Request[models.WavePlanAnswer]:
     """Pause a wave until it is resumed by hand."""
     return Request(
-        "pause_wave", *target("POST wave-plans/{}/waves/{}/pause/", plan_id, number), models.WavePlanAnswer
+        *target("pause_wave", "POST wave-plans/{}/waves/{}/pause/", plan_id, number), models.WavePlanAnswer
     )
 
 
 def resume_wave(plan_id: str, number: int) -> Request[models.WavePlanAnswer]:
     """Resume a paused wave."""
     return Request(
-        "resume_wave", *target("POST wave-plans/{}/waves/{}/resume/", plan_id, number), models.WavePlanAnswer
+        *target("resume_wave", "POST wave-plans/{}/waves/{}/resume/", plan_id, number), models.WavePlanAnswer
     )
 
 
 def reconcile_wave(plan_id: str, number: int) -> Request[models.WavePlanAnswer]:
     """Reconcile a wave again."""
     return Request(
-        "reconcile_wave",
-        *target("POST wave-plans/{}/waves/{}/reconcile/", plan_id, number),
+        *target("reconcile_wave", "POST wave-plans/{}/waves/{}/reconcile/", plan_id, number),
         models.WavePlanAnswer,
     )
 
@@ -1072,8 +1040,7 @@ def approve_wave(
 ) -> Request[models.WavePlanAnswer]:
     """Approve a reconciled wave, so that the next one can start."""
     return Request(
-        "approve_wave",
-        *target("POST wave-plans/{}/waves/{}/approve/", plan_id, number),
+        *target("approve_wave", "POST wave-plans/{}/waves/{}/approve/", plan_id, number),
         models.WavePlanAnswer,
         body=members(reason=reason, by=by),
     )
@@ -1084,8 +1051,7 @@ def stop_wave(
 ) -> Request[models.WavePlanAnswer]:
     """Stop a wave and every later one."""
     return Request(
-        "stop_wave",
-        *target("POST wave-plans/{}/waves/{}/stop/", plan_id, number),
+        *target("stop_wave", "POST wave-plans/{}/waves/{}/stop/", plan_id, number),
         models.WavePlanAnswer,
         body=members(reason=reason, by=by),
     )
@@ -1101,8 +1067,7 @@ def start_certificate(
 ) -> Request[models.CertificateAnswer]:
     """Start a certificate."""
     return Request(
-        "start_certificate",
-        *target("POST certificates/"),
+        *target("start_certificate", "POST certificates/"),
         models.CertificateAnswer,
         headers={"Idempotency-Key": idempotency_key},
         body=members(import_supplier=import_supplier, batch=batch, wave=wave, by=by),
@@ -1114,8 +1079,7 @@ def list_certificates(
 ) -> Pages[models.CertificateAnswer]:
     """List the organisation's certificates, newest first."""
     return Pages(
-        "list_certificates",
-        *target("GET certificates/"),
+        *target("list_certificates", "GET certificates/"),
         models.CertificateAnswer,
         query={"import_supplier": import_supplier, "limit": limit, "cursor": cursor},
     )
@@ -1124,15 +1088,14 @@ def list_certificates(
 def get_certificate(certificate_id: str) -> Request[models.CertificateAnswer]:
     """Get how far a certificate is."""
     return Request(
-        "get_certificate", *target("GET certificates/{}/", certificate_id), models.CertificateAnswer
+        *target("get_certificate", "GET certificates/{}/", certificate_id), models.CertificateAnswer
     )
 
 
 def download_certificate(certificate_id: str) -> Lines[bytes]:
     """Get a certificate as a file, streamed."""
     return Lines(
-        "download_certificate",
-        *target("GET certificates/{}/file/", certificate_id),
+        *target("download_certificate", "GET certificates/{}/file/", certificate_id),
         bytes,
         accept="application/x-ndjson",
     )
@@ -1141,8 +1104,7 @@ def download_certificate(certificate_id: str) -> Lines[bytes]:
 def prove_account(certificate_id: str, external_account_number: str) -> Lines[bytes]:
     """Get the proof that a certificate has an account."""
     return Lines(
-        "prove_account",
-        *target("GET certificates/{}/accounts/{}/", certificate_id, external_account_number),
+        *target("prove_account", "GET certificates/{}/accounts/{}/", certificate_id, external_account_number),
         bytes,
         accept="application/x-ndjson",
     )
@@ -1159,8 +1121,7 @@ def create_webhook(
 ) -> Request[models.NewWebhookAnswer]:
     """Create a webhook."""
     return Request(
-        "create_webhook",
-        *target("POST webhooks/"),
+        *target("create_webhook", "POST webhooks/"),
         models.NewWebhookAnswer,
         headers={"Idempotency-Key": idempotency_key},
         body=members(
@@ -1175,12 +1136,12 @@ def create_webhook(
 
 def list_webhooks() -> Pages[models.WebhookAnswer]:
     """List the organisation's webhooks."""
-    return Pages("list_webhooks", *target("GET webhooks/"), models.WebhookAnswer)
+    return Pages(*target("list_webhooks", "GET webhooks/"), models.WebhookAnswer)
 
 
 def get_webhook(webhook_id: str) -> Request[models.WebhookAnswer]:
     """Get a webhook."""
-    return Request("get_webhook", *target("GET webhooks/{}/", webhook_id), models.WebhookAnswer)
+    return Request(*target("get_webhook", "GET webhooks/{}/", webhook_id), models.WebhookAnswer)
 
 
 def change_webhook(
@@ -1194,8 +1155,7 @@ def change_webhook(
 ) -> Request[models.WebhookAnswer]:
     """Change a webhook, or switch it off or on."""
     return Request(
-        "change_webhook",
-        *target("PATCH webhooks/{}/", webhook_id),
+        *target("change_webhook", "PATCH webhooks/{}/", webhook_id),
         models.WebhookAnswer,
         body=members(
             url=url,
@@ -1209,7 +1169,7 @@ def change_webhook(
 
 def remove_webhook(webhook_id: str) -> Request[models.WebhookAnswer]:
     """Remove a webhook for ever."""
-    return Request("remove_webhook", *target("DELETE webhooks/{}/", webhook_id), models.WebhookAnswer)
+    return Request(*target("remove_webhook", "DELETE webhooks/{}/", webhook_id), models.WebhookAnswer)
 
 
 def rotate_webhook_secret(
@@ -1217,8 +1177,7 @@ def rotate_webhook_secret(
 ) -> Request[models.NewSecretAnswer]:
     """Replace the secret of a webhook."""
     return Request(
-        "rotate_webhook_secret",
-        *target("POST webhooks/{}/secret/", webhook_id),
+        *target("rotate_webhook_secret", "POST webhooks/{}/secret/", webhook_id),
         models.NewSecretAnswer,
         headers={"Idempotency-Key": idempotency_key},
         body=members(overlap_hours=overlap_hours),
@@ -1230,8 +1189,7 @@ def test_webhook(
 ) -> Request[models.WebhookDeliveryAnswer]:
     """Send a test event."""
     return Request(
-        "test_webhook",
-        *target("POST webhooks/{}/test/", webhook_id),
+        *target("test_webhook", "POST webhooks/{}/test/", webhook_id),
         models.WebhookDeliveryAnswer,
         headers={"Idempotency-Key": idempotency_key},
     )
@@ -1242,8 +1200,7 @@ def list_webhook_deliveries(
 ) -> Pages[models.WebhookDeliveryAnswer]:
     """List the deliveries of a webhook, newest first."""
     return Pages(
-        "list_webhook_deliveries",
-        *target("GET webhooks/{}/deliveries/", webhook_id),
+        *target("list_webhook_deliveries", "GET webhooks/{}/deliveries/", webhook_id),
         models.WebhookDeliveryAnswer,
         query={"state": state, "limit": limit, "cursor": cursor},
     )
@@ -1252,8 +1209,7 @@ def list_webhook_deliveries(
 def get_webhook_delivery(webhook_id: str, delivery_number: int) -> Request[models.WebhookDeliveryAnswer]:
     """Get a delivery with all its attempts."""
     return Request(
-        "get_webhook_delivery",
-        *target("GET webhooks/{}/deliveries/{}/", webhook_id, delivery_number),
+        *target("get_webhook_delivery", "GET webhooks/{}/deliveries/{}/", webhook_id, delivery_number),
         models.WebhookDeliveryAnswer,
     )
 
@@ -1268,8 +1224,7 @@ def redeliver_webhook(
 ) -> Request[models.RedeliveredAnswer]:
     """Send events again: one, all since a time, or all that have failed since."""
     return Request(
-        "redeliver_webhook",
-        *target("POST webhooks/{}/redeliver/", webhook_id),
+        *target("redeliver_webhook", "POST webhooks/{}/redeliver/", webhook_id),
         models.RedeliveredAnswer,
         headers={"Idempotency-Key": idempotency_key},
         body=members(delivery_number=delivery_number, since=since, only_failed=only_failed),
@@ -1279,7 +1234,7 @@ def redeliver_webhook(
 def get_report(subject: str, *, wave: int | None = None) -> Lines[bytes]:
     """Get a report as one page that can be shared or printed."""
     return Lines(
-        "get_report", *target("GET reports/{}/", subject), bytes, query={"wave": wave}, accept="text/html"
+        *target("get_report", "GET reports/{}/", subject), bytes, query={"wave": wave}, accept="text/html"
     )
 
 

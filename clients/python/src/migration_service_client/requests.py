@@ -85,13 +85,13 @@ def as_sent(request: Lines[Any], accept: str | None = None) -> Lines[bytes]:
     return copied
 
 
-def target(template: str, *parts: object) -> tuple[str, str]:
-    """Return the method and the path of a template such as `GET batches/{}/`.
+def target(operation: str, template: str, *parts: object) -> tuple[str, str, str]:
+    """Return the operation, and the method and the path of a template such as `GET batches/{}/`.
 
     Each part is percent-encoded, also if it contains slashes.
     """
     method, path = template.split()
-    return method, "/v1/data-import/" + path.format(*(quote(str(part), safe="") for part in parts))
+    return operation, method, "/v1/data-import/" + path.format(*(quote(str(part), safe="") for part in parts))
 
 
 class Absent(Enum):
