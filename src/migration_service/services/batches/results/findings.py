@@ -1,6 +1,7 @@
 """Errors and warnings of a batch for the console: by code, then by path, then by line."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -26,18 +27,6 @@ _COLUMNS = line_results.COLUMNS[:6]
 
 
 @dataclass(frozen=True, slots=True)
-class FaultyPath:
-    """A path at which lines have an error or a warning of one code, with the message of one of them.
-
-    `*` stands for any index.
-    """
-
-    path: str | None
-    lines: int
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
 class ShownLine:
     """A line of a batch with its outcome."""
 
@@ -58,10 +47,12 @@ class SentLine:
     text: str | None
 
 
-def count_paths(session: Session, batch_id: UUID, code: str, *, warnings: bool = False) -> list[FaultyPath]:
-    """Return the paths at which lines have an error (or a warning) of this code, the most frequent first."""
-    rows = session.execute(_PATHS, {"batch_id": batch_id, "code": code, "warnings": warnings})
-    return [FaultyPath(row.path, row.lines, row.detail) for row in rows]
+def count_paths(session: Session, batch_id: UUID, code: str, *, warnings: bool = False) -> Sequence[Any]:
+    """Return the paths at which lines have an error (or a warning) of this code, the most frequent first.
+
+    `*` stands for any index. Each has its lines, and the detail of one of them.
+    """
+    return session.execute(_PATHS, {"batch_id": batch_id, "code": code, "warnings": warnings}).all()
 
 
 def count_codes(session: Session, batch_id: UUID, wanted: line_results.ResultFilter) -> list[tuple[str, int]]:
