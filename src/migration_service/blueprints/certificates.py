@@ -119,7 +119,7 @@ def start(body: dict[str, Any]) -> Response:
         certificate = start_certificate(session, supplier, batch_id, key=key, by=by)
         answer = jsonify(_ANSWER.dump(reading.describe_certificate(session, certificate)))
         answer.status_code = 202
-        answer.headers["Location"] = url_for("get_certificate", certificate_id=certificate.id)
+        answer.headers["Location"] = url_for("certificates.get_certificate", certificate_id=certificate.id)
         keep_with_effect(session, answer)
     jobs.dispatch(shared.celery, shared.Session, jobs.CERTIFICATES)
     return answer
