@@ -195,6 +195,7 @@ format: environment-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Also writes what the client has from the description of the interface, if that may have changed.
 environment:
 	@$(PYTHON) tools/environment.py requirements-local.lock
 
@@ -234,8 +235,8 @@ docs: environment-dev
 	$(BIN)/python tools/event_docs.py
 	$(BIN)/python tools/field_reference.py
 	$(BIN)/python tools/settings_docs.py
-	$(BIN)/python tools/client_code.py
 
 clean:
 	rm -rf $(VENV) .make build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -f $(addprefix clients/python/src/migration_service_client/, codes.py models.py operations.py command/event_examples.ndjson command/operations.ndjson)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,12 +1,11 @@
-"""Write what the client has from the description: `python tools/client_code.py`. A test compares the two.
+"""Write what the client has from the description. `make environment` runs it if the code has changed.
 
 From each operation it writes a function that makes the request and the data of a command, from each schema a
-type, and from each code an error class.
+type, and from each code an error class. It needs the service to be installed, and no server.
 """
 
 import json
 import re
-import subprocess
 import sys
 import tempfile
 import textwrap
@@ -39,7 +38,7 @@ _REF = "#/components/schemas/"
 
 _HEAD = """{about}
 
-Written by `make docs` from the description of the interface; do not edit it by hand.
+Written by `make environment` from the description of the interface; do not edit it by hand.
 """
 _SCALARS = {"string": "str", "integer": "int", "boolean": "bool", "number": "Decimal", "null": "None"}
 
@@ -59,14 +58,13 @@ def describe() -> dict[str, Any]:
 
 def render(description: dict[str, Any]) -> dict[str, str]:
     """Return the text of each file by its name."""
-    written = {
+    return {
         "models.py": "".join(_models(description)),
         "operations.py": "".join(_operations(description)),
         "codes.py": "".join(_codes()),
+        COMMANDS: "".join(commands(operations(description), description)),
+        EVENTS: "".join(_event_examples(description)),
     }
-    described = "".join(commands(operations(description), description))
-    data = {COMMANDS: described, EVENTS: "".join(_event_examples(description))}
-    return {name: _formatted(text) for name, text in written.items()} | data
 
 
 def operations(description: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -129,7 +127,7 @@ def _models(description: dict[str, Any]) -> Iterator[str]:
     )
     yield "from collections.abc import Sequence\nfrom dataclasses import dataclass\n"
     yield "from datetime import date, datetime\nfrom decimal import Decimal\n"
-    yield "from typing import Any, Required, TypedDict\n\n"
+    yield "from typing import Any, Required, TypedDict\n\n\n"
     schemas = description["components"]["schemas"]
     for name in sent:
         yield f"class {name}(TypedDict, total=False):\n"
@@ -143,10 +141,10 @@ def _models(description: dict[str, Any]) -> Iterator[str]:
         own = "".join(found[name][len(found[bases[-1]]) if bases else 0 :])
         head = f"class {name}({bases[-1]})" if bases else f"class {name}"
         yield f"@dataclass(frozen=True, slots=True, kw_only=True)\n{head}:\n{own}\n\n"
-    yield "#: The class of the data of each type of event.\nEVENTS: dict[str, type] = {"
+    yield "#: The class of the data of each type of event.\nEVENTS: dict[str, type] = {\n"
     for name, item in description["webhooks"].items():
         schema = item["post"]["requestBody"]["content"]["application/json"]["schema"]["allOf"][1]
-        yield f'"{name}": {_type(schema["properties"]["data"])}, '
+        yield f'    "{name}": {_type(schema["properties"]["data"])},\n'
     yield "}\n"
 
 
@@ -205,7 +203,7 @@ def _operations(description: dict[str, Any]) -> Iterator[str]:
     yield "from migration_service_client.calls import Call, Each\n"
     yield "from migration_service_client.requests import (\n"
     yield "    ABSENT, Absent, Json, Lines, Pages, Request, members, target,\n)\n"
-    yield "from migration_service_client.uploads import Progress, Source, Upload\n\n"
+    yield "from migration_service_client.uploads import Progress, Source, Upload\n"
     bound = []
     for method, path, operation in operations(description):
         name, (kind, _, _) = operation["operationId"], _answer(operation)
@@ -261,7 +259,12 @@ class _Function:
     def signature(self) -> str:
         """Return the arguments."""
         named = self.required + self.optional
-        return ", ".join([*self.positional, *(["*", *named] if named else [])])
+        return _indented([*self.positional, *(["*", *named] if named else [])])
+
+
+def _indented(arguments: list[str]) -> str:
+    """Return arguments of a function, one a line."""
+    return "".join(f"\n    {it}," for it in arguments) + "\n" if arguments else ""
 
 
 def _function(method: str, path: str, operation: dict[str, Any], description: dict[str, Any]) -> str:
@@ -293,7 +296,7 @@ def _function(method: str, path: str, operation: dict[str, Any], description: di
     about = operation["summary"].removesuffix(".")
     return (
         f"\n\ndef {name}({function.signature()}) -> {kind}[{answer}]:\n"
-        f'    """{about}."""\n    return {kind}({", ".join(arguments)})\n'
+        f'    """{about}."""\n    return {kind}({textwrap.indent(_indented(arguments), "    ")}    )\n'
     )
 
 
@@ -338,7 +341,7 @@ def _codes() -> Iterator[str]:
     yield _head(
         about="One class for each code that an answer can have. docs/suppliers/errors.md says what to do."
     )
-    yield "from migration_service_client.errors import ServiceError\n\n"
+    yield "from migration_service_client.errors import ServiceError\n"
     codes = codes_of()
     for code, meaning in sorted(codes.items()):
         about = textwrap.fill(meaning, 100, subsequent_indent="    ")
@@ -357,22 +360,6 @@ def _event_examples(description: dict[str, Any]) -> Iterator[str]:
 def class_of(code: str) -> str:
     """Return the name of the error class of a code."""
     return "".join(it.capitalize() for it in code.split("_"))
-
-
-def _formatted(text: str) -> str:
-    """Return the text as `make format` leaves it."""
-    ruff = [sys.executable, "-m", "ruff"]
-    for command in (["check", "--fix", "--quiet", "--select", "I,F401,UP037,RUF022"], ["format", "--quiet"]):
-        name = str(FOLDER / "generated.py")
-        done = subprocess.run(
-            [*ruff, *command, "--stdin-filename", name, "-"],
-            input=text,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        text = done.stdout or sys.exit(done.stderr)
-    return text
 
 
 def main() -> None:

@@ -18,6 +18,18 @@ OLDEST = (3, 11)
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
+CLIENT = ROOT / "clients" / "python"
+#: One of the files that `tools/client_code.py` writes.
+MODELS = "src/migration_service_client/models.py"
+#: What they are written from.
+DESCRIBING = (
+    "requirements.lock",
+    "src/migration_payloads/**/*.py",
+    "src/migration_service/**/*.json",
+    "src/migration_service/**/*.py",
+    "tools/client_*.py",
+    "tools/description/write.py",
+)
 
 
 def main(lock_file: Path) -> None:
@@ -30,7 +42,8 @@ def main(lock_file: Path) -> None:
             create()
         once(lock_file, install_packages)
         once(ROOT / "setup.cfg", install_project)
-        once(ROOT / "clients" / "python" / "setup.cfg", install_project)
+        write_client()
+        once(CLIENT / "setup.cfg", install_project)
 
 
 def once(file: Path, install: Callable[[Path], None]) -> None:
@@ -69,6 +82,17 @@ def install_packages(lock_file: Path) -> None:
 def install_project(metadata: Path) -> None:
     """Install this project itself, or its client, in place with its command."""
     pip("--no-deps", "--no-build-isolation", "--editable", str(metadata.parent))
+
+
+def write_client() -> None:
+    """Write what the client has from the description, unless that was done for the present code."""
+    files = sorted(file for pattern in DESCRIBING for file in ROOT.glob(pattern))
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    written = ROOT / ".make" / "client"
+    if not (CLIENT / MODELS).exists() or not written.exists() or written.read_text() != digest:
+        say("writing what the client has from the description of the interface")
+        run(str(PYTHON), str(ROOT / "tools" / "client_code.py"))
+        written.write_text(digest)
 
 
 def pip(*arguments: str) -> None:

@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import subprocess
+import sys
 import venv
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -55,10 +56,12 @@ def test_the_examples_of_the_page_work_in_a_bare_environment(scene: Scene, tmp_p
     venv.create(environment, symlinks=True)
     # What the client is allowed to need, and nothing else that the tests have.
     installed = Path(pytest.__file__).parents[1]
+    [packages] = environment.glob("lib/python*/site-packages")
     for name in ("click", "msgspec", "pycurl", "pycurl.libs"):
         for source in [*installed.glob(f"{name}.py"), *installed.glob(name), *installed.glob(f"{name}-*")]:
-            _link(environment, source)
-    _link(environment, ROOT / "clients/python/src/migration_service_client")
+            (packages / source.name).symlink_to(source)
+    install = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation")
+    subprocess.run([*install, "--target", packages, ROOT / "clients/python"], check=True)
     book = [*accounts("CP-", 20), {"import_supplier": SUPPLIER}]
     (tmp_path / "book.ndjson").write_text("".join(json.dumps(it, default=str) + "\n" for it in book))
     address = scene.address
@@ -82,11 +85,6 @@ def test_the_examples_of_the_page_work_in_a_bare_environment(scene: Scene, tmp_p
     assert "invalid unknown_occupier" in done.stdout
     assert "21 required external_account_number" in done.stdout
     assert len(list(filter(str.strip, blocks[0].splitlines()))) <= 20
-
-
-def _link(environment: Path, source: Path) -> None:
-    [packages] = environment.glob("lib/python*/site-packages")
-    (packages / source.name).symlink_to(source)
 
 
 def test_both_clients_do_the_same(scene: Scene, client: Client) -> None:

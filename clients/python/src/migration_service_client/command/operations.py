@@ -1,6 +1,6 @@
 """The commands for the operations of the interface. `operations.ndjson` has what each of them is.
 
-`make docs` writes that file from the description, as it writes the methods of the client.
+`make environment` writes that file from the description, as it writes the methods of the client.
 """
 
 import json

@@ -14,7 +14,7 @@ from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.online import Service, online
 
 _EXAMPLES = files(__package__).joinpath("event_examples.ndjson").read_text("utf-8")
-#: An example of each type of event, as it is sent to webhooks. `make docs` writes them from the description.
+#: An example of each type of event, as it is sent to webhooks. `make environment` writes them.
 EVENT_EXAMPLES = {event["type"]: event for event in map(json.loads, _EXAMPLES.splitlines())}
 #: What the service itself sends to try a webhook.
 _TEST = "webhook.test"
