@@ -12,8 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 from werkzeug.test import TestResponse
 
-from migration_payloads.schemas.account import read_account
-from migration_service.blueprints import account_imports
+from migration_payloads.schemas import account
 from migration_service.blueprints.requests import places
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.cancelling import allow_minutes, is_followed
@@ -169,13 +168,13 @@ def test_long_bodies_are_decoded_few_at_a_time_and_forgotten_at_the_end(
 ) -> None:
     held: list[int] = []
     body = b'{"a":[%s0]}' % (b"[]," * 500_000)
-    checked = read_account
+    checked = account.read_account
 
     def read(text: bytes) -> Any:
         held.append(DECODED._held)
         return checked(text)
 
-    monkeypatch.setattr(account_imports, "read_account", read)
+    monkeypatch.setattr(account, "read_account", read)
     for sent in (body, gzip.compress(body), b"{}"):
         headers = {"Content-Encoding": "gzip"} if sent[:1] == b"\x1f" else {}
         assert supplier.post("/validate-account/", data=sent, headers=headers).status_code == 400
