@@ -2,9 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any
 
 import jsonschema_rs
@@ -14,19 +12,19 @@ from apispec.ext.marshmallow import MarshmallowPlugin
 from field_reference import FILE, render
 from marshmallow import Schema
 
+import migration_service.app  # noqa: F401  (it imports what defines schemas)
 from migration_payloads.schemas.base import Fields, load
 from migration_service import schemas
 
-MODULES = sorted(module.name for module in iter_modules(schemas.__path__))
 EXAMPLE = json.loads(Path(schemas.__file__).with_name("example_account.json").read_text())
 
 
-def _schemas() -> Iterator[type[Schema]]:
-    for name in MODULES:
-        module = import_module(f"migration_service.schemas.{name}")
-        for value in vars(module).values():
-            if isinstance(value, type) and issubclass(value, Fields) and value.__module__ == module.__name__:
-                yield value
+def _schemas(base: type[Schema] = Fields) -> Iterator[type[Schema]]:
+    """Yield the schemas of all that is read, which the modules of the application define."""
+    for schema in base.__subclasses__():
+        if schema.__module__.startswith("migration_service."):
+            yield schema
+        yield from _schemas(schema)
 
 
 def test_every_field_has_a_description_and_an_example_that_its_schema_loads() -> None:
@@ -34,7 +32,8 @@ def test_every_field_has_a_description_and_an_example_that_its_schema_loads() ->
         for name, field in schema().fields.items():
             assert field.metadata.get("description", "").endswith("."), (schema, name)
             assert "example" in field.metadata, (schema, name)
-            sent = json.loads(json.dumps({name: field.metadata["example"]}), parse_float=str)
+            text = json.dumps({name: field.metadata["example"]}, default=str)
+            sent = json.loads(text, parse_float=str)
             alone = Schema.from_dict({name: schema().fields[name]})()
             assert load(alone, sent)[1] == [], (schema, name)
 
@@ -50,7 +49,8 @@ def components() -> Any:
 
 
 def test_the_stored_example_is_valid_against_the_described_schema(components: Any) -> None:
-    text = json.dumps({"$ref": "#/components/schemas/AccountImport", "components": {"schemas": components}})
+    described = {"$ref": "#/components/schemas/AccountImport", "components": {"schemas": components}}
+    text = json.dumps(described, default=str)
     validator = jsonschema_rs.Draft202012Validator(json.loads(text))
     assert [error.message for error in validator.iter_errors(EXAMPLE)] == []
     broken = {**EXAMPLE, "unknown_occupier": 5}
