@@ -11,6 +11,7 @@ from prometheus_client import REGISTRY
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import Client
 
+from migration_payloads.schemas import account
 from migration_service.blueprints import direct
 from migration_service.blueprints.requests import interface
 from migration_service.blueprints.requests.lifecycle import logger
@@ -179,3 +180,20 @@ def test_an_ordinary_request_costs_few_calls(
     finally:
         sys.setprofile(None)
     assert (body, calls < 230) == (b"{}", True), calls
+
+
+@pytest.mark.parametrize("path", [_STAGE, _VALIDATE])
+def test_a_faulty_account_is_loaded_once(
+    path: str, supplier: SupplierClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[object] = []
+
+    def load(*given: Any) -> Any:
+        loaded.append(given)
+        return load_account(*given)
+
+    load_account = vars(account)["load"]
+    monkeypatch.setattr(account, "load", load)
+    [payload] = supplier.accounts()
+    answer = supplier.post(path, payload | {"ledgers": 1})
+    assert (answer.status_code, len(answer.get_json()["errors"]), len(loaded)) == (400, 1, 1)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from flask import Response
+from flask import Response, request
 
 from migration_payloads.profile import Profile
 from migration_payloads.schemas import account as schemas
@@ -98,6 +98,16 @@ blueprint = make_blueprint("account_imports", "", "Validate, stage and create ac
 _STAGED = {"anyOf": [StagedAccountSchema, StagingReportSchema]}
 
 
+#: The key in a request's environment of what was loaded from its body before it came to Flask.
+LOADED = "migration_service.loaded"
+
+
+def _load(text: bytes) -> schemas.LoadedAccount:
+    # Only once: the findings of the rules are added to it.
+    loaded: schemas.LoadedAccount | None = request.environ.pop(LOADED, None)
+    return loaded or schemas.read_account(text)
+
+
 def _find_errors() -> Sequence[errors.ErrorItem]:
     """Return the errors of the payload, for a request whose parameters are wrong."""
     try:
@@ -129,7 +139,7 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     data and all findings, including warnings.
     """
     text = body.read_text()
-    loaded = schemas.read_account(text)
+    loaded = _load(text)
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
     with reporting(arguments, text):
         _supplier, account = staging.validate_payload(resources().reference, caller(), loaded, profile)
@@ -169,7 +179,7 @@ def stage_account(arguments: dict[str, Any]) -> Response:
     later `extracted_at`.
     """
     text = body.read_text()
-    loaded = schemas.read_account(text)
+    loaded = _load(text)
     with reporting(arguments, text):
         supplier, account = _validate_to_stage(loaded, arguments.get("extracted_at"))
         with autocommit(resources().Session) as connection:

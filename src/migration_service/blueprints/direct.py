@@ -2,8 +2,8 @@
 
 Flask's frame of a request (its contexts, routing and response) takes as long as the database, or longer. So
 an ordinary request gets its answer here, from the parts that the view has. Everything else, such as another
-form of the path, a query, or an error, goes on to Flask as if nothing had been done. An account that is
-refused is then handled twice, as if it had been sent twice.
+form of the path, a query, or an error, goes on to Flask as if nothing had been done. What the schema found in
+a faulty account is handed on, because that takes longest.
 """
 
 import re
@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 from io import BytesIO
 from typing import TYPE_CHECKING, NamedTuple
 
-from migration_payloads.schemas.account import read_account
+from migration_payloads.schemas.account import LoadedAccount, read_account
+from migration_service.blueprints.account_imports import LOADED
 from migration_service.blueprints.requests import lifecycle
 from migration_service.blueprints.requests.body import INTERFACE
 from migration_service.blueprints.requests.interface import identify_caller, scopes_of
@@ -35,6 +36,14 @@ if TYPE_CHECKING:
 _NAME = r"([A-Za-z0-9][A-Za-z0-9_.-]{0,127})"
 
 
+class _FaultyError(Exception):
+    """The schema has found errors in an account."""
+
+    def __init__(self, loaded: LoadedAccount) -> None:
+        super().__init__()
+        self.loaded = loaded
+
+
 class _Answer(NamedTuple):
     body: bytes
     status: str = "200 OK"
@@ -46,13 +55,20 @@ def _give_status(shared: Resources, caller: Caller, _body: bytes, code: str, num
     return _Answer(write_status(shared, caller, code, number))
 
 
+def _load(body: bytes) -> LoadedAccount:
+    loaded = read_account(body)
+    if loaded.errors:
+        raise _FaultyError(loaded)
+    return loaded
+
+
 def _validate(shared: Resources, caller: Caller, body: bytes) -> _Answer:
-    _, account = staging.validate_payload(shared.reference, caller, read_account(body))
+    _, account = staging.validate_payload(shared.reference, caller, _load(body))
     return _Answer(account.json, warnings=len(account.warnings))
 
 
 def _stage(shared: Resources, caller: Caller, body: bytes) -> _Answer:
-    supplier, account = staging.validate_payload(shared.reference, caller, read_account(body))
+    supplier, account = staging.validate_payload(shared.reference, caller, _load(body))
     with autocommit(shared.Session) as connection:
         result = staging.stage_account(connection, supplier, account, shared.staged_quota)
     body, status = brief_answer(account, result)
@@ -102,6 +118,8 @@ def answer_directly(application: "WSGIApplication", shared: Resources) -> "WSGIA
                     return _answer(environ, start_response, operation, *found.groups())
                 except ShareUsedError:
                     environ[REFUSED] = True
+                except _FaultyError as error:
+                    environ[LOADED] = error.loaded
                 except Exception:
                     # Flask meets the same, and answers and logs it.
                     return application(environ, start_response)
