@@ -287,6 +287,8 @@ def plant(session: Session, planted: Planted, number: str, other: str) -> None:
     change = f"UPDATE {table} AS row SET {planted.change} WHERE {where}"  # noqa: S608
     statement = text(f"{statements.get(planted.change, change)} RETURNING 1")
     values = {"number": number} | ({"other": other} if ":other" in planted.change else {})
+    # With statistics of other tests' tables, nested loops may read the whole of each again and again.
+    session.execute(text("SET LOCAL enable_nestloop = off"))
     assert session.execute(statement, values).all(), planted
 
 
