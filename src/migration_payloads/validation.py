@@ -62,7 +62,7 @@ def validate_text(text: bytes, profile: Profile, time_zone: str = DEFAULT_TIME_Z
 
 def check_loaded(loaded: LoadedAccount, profile: Profile, time_zone: str) -> ValidatedAccount:
     """Check what the schema loaded by the rules, and return both findings."""
-    account = ValidatedAccount(loaded.data, loaded.errors)
+    account = ValidatedAccount(loaded.data, [*loaded.errors])
     if loaded.json is not None:
         account.json = loaded.json
     if not loaded.is_object or len(loaded.errors) > MAX_ERRORS:

@@ -61,6 +61,7 @@ _SENT: list[_Asked] = [
         ({}, {"external_account_number": "{created}"}),
         ({}, {"external_account_number": "fresh", "unknwon_occupier": True}),
         ({}, {"external_account_number": "fresh", "ledgers": 1}),
+        ({}, {"external_account_number": "fresh", "customers": []}),
         ({}, {"external_account_number": "fresh", "import_supplier": "NOBODY"}),
         ({}, {"external_account_number": "fresh", "notes": "x" * 70_000}),
         ({}, b"{"),
