@@ -164,7 +164,8 @@ _LINES = """
     FROM generate_series(1, 9999) AS number
 """
 #: How many lines this transaction has read.
-_READ = "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables WHERE relid = 'batch_line'::regclass"
+_READ = """SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables
+    WHERE relid = 'batch_line'::regclass"""
 
 
 def test_the_verdict_of_a_batch_reads_no_other_accounts(filled: _Database) -> None:

@@ -76,7 +76,8 @@ def test_events_beyond_the_horizon_and_before_the_position_are_not_even_looked_a
         with sessions.begin() as session:
             tell(session, owner, number)
     position = read(sessions, owner, limit=300).position
-    looked_at = "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables WHERE relid = 'event'::regclass"
+    looked_at = """SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables
+        WHERE relid = 'event'::regclass"""
     with sessions() as late:
         late.execute(text("SELECT pg_current_xact_id()"))
         with sessions.begin() as session:
