@@ -16,7 +16,7 @@ from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.schemas.events import EventType
 from migration_service.services.events.recording import record
 from migration_service_local.servers.ports import random_free_port
-from support.client_command import run_command, start_command
+from support.client_command import start_command
 from support.receivers import Receiver, receiving
 from support.servers import wait_until
 
@@ -95,19 +95,3 @@ def _ids(receiver: Receiver) -> list[str]:
     """Return the ids of the messages of the receiver, which must be signed rightly."""
     receiver.verified("whsec_" + "c2VjcmV0" * 4)
     return receiver.ids()
-
-
-def test_an_example_of_an_event_and_an_event_once_more(scene: Scene, tmp_path: Path) -> None:
-    (tmp_path / "secret").write_text("whsec_" + "c2VjcmV0" * 4)
-    with receiving() as receiver:
-        to = ("--forward-to", receiver.url, "--secret-file", "secret")
-        done = run_command(scene, tmp_path, "trigger", "account.created", *to)
-        assert (done.returncode, receiver.ids()) == (0, [done.stdout.split()[-1].rstrip(".")])
-        [event] = receiver.verified("whsec_" + "c2VjcmV0" * 4)
-        assert event["data"]["service_account_number"].startswith("A-")
-        receiver.answer(500)
-        done = run_command(scene, tmp_path, "trigger", "account.created", *to)
-        assert done.returncode == 2
-        assert done.stderr.endswith("did not receive account.created: it answered 500.\n")
-    done = run_command(scene, tmp_path, "resend", "1")
-    assert (done.returncode, done.stderr) == (2, "Error: You have 0 webhooks. Name one with --webhook: -.\n")

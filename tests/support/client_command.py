@@ -4,7 +4,6 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from documentation.pages import ROOT
@@ -22,19 +21,6 @@ def environment_of(service: Service, folder: Path) -> dict[str, str]:
         "MIGRATION_CLIENT_URL": service.address.url,
         "MIGRATION_CLIENT_KEY": service.address.api_key,
     }
-
-
-def run_command(service: Service, folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run the command in the folder, and return what it printed."""
-    return subprocess.run(
-        _command(arguments),
-        cwd=folder,
-        env=environment_of(service, folder),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
 
 
 def start_command(
@@ -56,7 +42,7 @@ def start_command(
             resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 
     return subprocess.Popen(
-        _command(arguments),
+        [sys.executable, "-m", "migration_service_client", *arguments],
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
@@ -64,7 +50,3 @@ def start_command(
         text=True,
         preexec_fn=limit,  # noqa: PLW1509  (no other thread of the tests holds a lock that it needs)
     )
-
-
-def _command(arguments: Sequence[str]) -> list[str]:
-    return [sys.executable, "-m", "migration_service_client", *arguments]
