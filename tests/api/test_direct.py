@@ -100,7 +100,7 @@ def _observations() -> dict[tuple[str, ...], float]:
     name = "migration_http_request_duration_seconds_count"
     return {
         tuple(sample.labels.values()): sample.value
-        for metric in REGISTRY.collect()
+        for metric in REGISTRY.restricted_registry([name]).collect()
         for sample in metric.samples
         if sample.name == name
     }

@@ -28,8 +28,8 @@ def test_sending_what_changed_and_what_is_new_stages_the_whole_book(
     batches: BatchClient, sessions: sessionmaker[Session], tmp_path: Path
 ) -> None:
     supplier = batches.supplier
-    old = supplier.accounts(500)
-    new = [it | {"billing_address2": "1 A"} if n % 100 == 7 else it for n, it in enumerate(old)]
+    old = supplier.accounts(100)
+    new = [it | {"billing_address2": "1 A"} if n % 20 == 7 else it for n, it in enumerate(old)]
     # What did not change is spelled in another way.
     new = [dict(reversed(it.items())) for it in new]
     new += generate_accounts(5, supplier=supplier.code, seed=99_999)
@@ -45,4 +45,4 @@ def test_sending_what_changed_and_what_is_new_stages_the_whole_book(
     after_parts = staged(sessions, supplier)
     batches.run([msgspec.json.encode(it) for it in new], "stage")
     assert staged(sessions, supplier) == after_parts
-    assert len(after_parts) == 505
+    assert len(after_parts) == 105

@@ -48,33 +48,21 @@ def book(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("module", "command", "shows"),
-    [
-        (CLIENT, ["check"], rb"\u0141-32"),
-        (CLIENT, ["fix", "--show-values"], rb"\u017bak"),
-        (CLIENT, ["profile"], rb"1 line."),
-    ],
+    ("command", "shows"),
+    [(["check"], rb"\u0141-32"), (["fix", "--show-values"], rb"\u017bak")],
 )
 def test_what_the_encoding_of_the_output_lacks_is_escaped(
-    book: str, module: str, command: list[str], shows: bytes
+    book: str, command: list[str], shows: bytes
 ) -> None:
-    done = run(module, *command, book, PYTHONIOENCODING="cp1252")
+    done = run(CLIENT, *command, book, PYTHONIOENCODING="cp1252")
     assert (done.returncode, done.stderr) == (0, b"")
     assert shows in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("module", "arguments"),
-    [
-        (CLIENT, ["check", "BOOK"]),
-        (CLIENT, ["check", "BOOK", "--json"]),
-        (CLIENT, ["fix", "BOOK"]),
-        (CLIENT, ["profile", "BOOK"]),
-    ],
-)
-def test_a_failed_write_is_exit_status_2_and_a_sentence(book: str, module: str, arguments: list[str]) -> None:
+@pytest.mark.parametrize("arguments", [["check"], ["check", "--json"], ["fix"]])
+def test_a_failed_write_is_exit_status_2_and_a_sentence(book: str, arguments: list[str]) -> None:
     full = os.open("/dev/full", os.O_WRONLY)
-    done = run(module, *(book if it == "BOOK" else it for it in arguments), stdout=full)
+    done = run(CLIENT, *arguments, book, stdout=full)
     os.close(full)
     assert (done.returncode, done.stderr) == (2, b"Error: No space left on device.\n")
 
@@ -178,6 +166,8 @@ def test_whatever_is_at_the_name_of_an_output_stays_what_it_is(
         "-- source accounts: accounts.csv\n"
         "select number as external_account_number, 'S' as import_supplier, _row from accounts"
     )
+    if command == "profile":  # which asks the database for each path
+        Path("book.ndjson").write_text('{"external_account_number": "1"}')
     group = service if command == "samples" else client
 
     def write(out: str) -> Result:

@@ -69,7 +69,7 @@ def with_faults(count: int) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("key", [b"a" * 32, b"b" * 32])
 def test_nothing_of_a_person_is_left_and_the_findings_are_the_same(key: bytes) -> None:
     redaction, names = Redaction(key), set()
-    for account in with_faults(150):
+    for account in with_faults(60):
         line = msgspec.json.encode(account)
         before, _ = find(line)
         text = encode_json(redaction.redact(parse_json(line)))
@@ -83,7 +83,7 @@ def test_nothing_of_a_person_is_left_and_the_findings_are_the_same(key: bytes) -
         for word in ("Öztürk", "0611223344", "José", "Jansen"):
             assert word not in written
         names.add(redacted["external_account_number"])
-    assert len(names) == 150
+    assert len(names) == 60
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -212,7 +212,9 @@ def test_texts_in_fields_of_codes_are_neither_kept_nor_profiled() -> None:
     redacted = {code: Redaction(b"k").redact(parse_json(text)) for code, text in texts.items()}
     assert {code: it["ledgers"][0]["ledger_code"] == code for code, it in redacted.items()} == _CODES
     assert {code: code in encode_json(it).decode() for code, it in redacted.items()} == _CODES
-    profiled = profile_book([Line(number, text) for number, text in enumerate(texts.values(), 1)])
+    # The database is asked for each path, and one kind of list has enough of them.
+    ledgers = [encode_json({"ledgers": parse_json(text)["ledgers"]}) for text in texts.values()]
+    profiled = profile_book([Line(number, text) for number, text in enumerate(ledgers, 1)])
     written = json.dumps(profiled, ensure_ascii=False)
     assert {code: code in written for code in _CODES} == _CODES
 

@@ -168,8 +168,8 @@ def test_only_the_given_key_is_trusted(tmp_path: Path) -> None:
     assert (found.exit_code, "compare it with that of the service" in found.output) == (0, True)
 
 
-def test_a_hundred_thousand_accounts_are_verified_in_constant_memory() -> None:
-    size, roots = 100_000, format_.Roots()
+def test_many_accounts_are_verified_in_constant_memory() -> None:
+    size, roots = 30_000, format_.Roots()
     for number in range(size):
         roots.add(sha256(b"%d" % number).digest())
     beginning = _begin(size, roots.root())
@@ -186,4 +186,4 @@ def test_a_hundred_thousand_accounts_are_verified_in_constant_memory() -> None:
     finally:
         tracemalloc.stop()
     assert head["accounts"] == size
-    assert peak < 1_000_000  # a tenth of the file
+    assert peak < 300_000  # of a file of two million
