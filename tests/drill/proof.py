@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -79,6 +79,8 @@ class Proof:
     compared: int
     seconds: float
     killed: list[str] = field(default_factory=list)
+    #: How many kills came too late.
+    missed: int = 0
     #: The most seconds that a request through the proxy had to wait for the beginning of its answer.
     silent: float = 0.0
 
@@ -86,9 +88,9 @@ class Proof:
 class Killer(threading.Thread):
     """Kills programs in the middle of the comparison that is being made. Use it in a `with` statement."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, kills: Sequence[tuple[float, str]]) -> None:
         super().__init__(name="killer", daemon=True)
-        self._scene = scene
+        self._scene, self._kills = scene, kills
         self._over = threading.Event()
         self.killed: list[str] = []
 
@@ -101,7 +103,7 @@ class Killer(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        waiting = list(KILLS)
+        waiting = list(self._kills)
         while waiting and not self._over.wait(0.05):
             with suppress(psycopg.Error):
                 for done, items in self._scene.query(_RUNNING, SUPPLIER):
@@ -146,9 +148,15 @@ class Proxy:
 
 
 def prove(
-    scene: Scene, folder: Path, *, accounts: int, silence: int, say: Callable[[str], None]
+    scene: Scene,
+    folder: Path,
+    *,
+    accounts: int,
+    silence: int,
+    say: Callable[[str], None],
+    kills: Sequence[Sequence[tuple[float, str]]] = (KILLS, KILLS, KILLS),
 ) -> list[Proof]:
-    """Create a book of so many accounts as a wave, and reconcile it in three ways."""
+    """Create a book of so many accounts as a wave, and reconcile it in three ways, each with its kills."""
     number = str(_TEMPLATES + accounts // 2)
     _stage(scene, accounts, number)
     say(f"{accounts} accounts are staged")
@@ -157,12 +165,13 @@ def prove(
     direct, scene.addresses[0] = scene.addresses[0], behind
     try:
         proofs = []
-        for way in (_as_a_wave, _by_the_client, _by_the_console):
+        for way, its in zip((_as_a_wave, _by_the_client, _by_the_console), kills, strict=True):
             started = time.monotonic()
-            with Killer(scene) as killer:
+            with Killer(scene, its) as killer:
                 proof = way(scene, folder)
             proof.seconds = time.monotonic() - started
             proof.killed, proof.silent = killer.killed, proxy.take_longest()
+            proof.missed = len(its) - len(killer.killed)
             proofs.append(proof)
             say(str(proof))
         return proofs
@@ -175,7 +184,7 @@ def find_faults(proofs: list[Proof], accounts: int, silence: int) -> list[str]:
     """Return what is not as it has to be."""
     said = {it.way: (it.differing, it.open, it.compared) for it in proofs}
     wrong = [f"{way}: {found}" for way, found in said.items() if found != (1, 0, accounts)]
-    alive = [f"{it.way}: only {it.killed} was killed" for it in proofs if len(it.killed) < len(KILLS)]
+    alive = [f"{it.way}: only {it.killed} was killed" for it in proofs if it.missed]
     return wrong + alive + [f"{it.way}: silent for {it.silent} s" for it in proofs if it.silent > silence / 2]
 
 

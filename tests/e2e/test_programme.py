@@ -35,13 +35,14 @@ _REASON = "As agreed on Monday."
 
 @dataclass
 class Lead:
-    """Somebody who runs a migration in the console. Every page that they see is looked at by axe."""
+    """Somebody who runs a migration in the console. Axe looks at each page that has something new."""
 
     visitor: Visitor
     code: str
     #: Where files are downloaded to.
     folder: Path
     barriers: list[str] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
 
     @property
     def page(self) -> Page:
@@ -62,8 +63,10 @@ class Lead:
             self.page.wait_for_load_state()
 
     def look(self) -> None:
-        """Let axe look at the page that is open."""
-        self.barriers += self.visitor.find_barriers()
+        """Let axe look at the page that is open, unless each kind of its elements was in one before."""
+        if new := self.visitor.places() - self.seen:
+            self.seen |= new
+            self.barriers += self.visitor.find_barriers()
 
     def open(self, path: str) -> None:
         """Open a page of the supplier."""
