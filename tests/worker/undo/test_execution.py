@@ -28,7 +28,7 @@ from migration_service.tasks.names import REVERT_ACCOUNTS
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.factories import json_of
-from support.imported_account import ImportedAccount, refusal_of
+from support.imported_account import ImportedAccount
 from support.messages import noted_messages
 from support.rows import set_live
 from support.supplier_client import SupplierClient
@@ -124,21 +124,6 @@ def test_an_undo_goes_on_where_a_killed_worker_left_it(
             assert UUID(undo_id) in take_due(session, "undo")
     assert undos.work(undo_id) is Progress.OVER
     assert dump(supplier.Session) == before
-
-
-def test_an_account_is_undone_once(batches: BatchClient, undos: UndoClient, supplier: SupplierClient) -> None:
-    supplier.stage_new(2)
-    batch_id = _import_pending(batches)
-    one = undos.start(batch=batch_id)
-    refused = undos.post(batch=batch_id)
-    assert refusal_of(refused) == (400, "batch_state_conflict")
-    assert one in refused.text
-    other = undos.start_beside(one, batch=batch_id)
-    undos.work(one)
-    undos.work(other)
-    assert undos.get(one)["counts"]["REVERTED"] == 2
-    assert undos.get(other)["kept_counts"] == {"account_not_imported": 2}
-    assert refusal_of(undos.post(batch=batch_id)) == (400, "nothing_to_undo")
 
 
 def test_an_account_that_was_created_again_is_not_the_one_that_is_undone(

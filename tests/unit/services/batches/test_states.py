@@ -148,28 +148,6 @@ def test_batches_that_create_accounts_follow_their_supplier(
         assert _states(session, *kept) == before
 
 
-def test_a_change_sees_what_another_session_has_changed(
-    sessions: sessionmaker[Session], customer: Customer
-) -> None:
-    with sessions() as session:
-        batch = make_batch(session, customer)
-        session.commit()
-        with sessions.begin() as other:
-            other.execute(update(Batch).values(state=BatchState.COMPLETED))
-        with pytest.raises(BatchStateError, match=r"The batch is COMPLETED\. .* RUNNING or WAITING"):
-            states.change_batch(session, batch, states.PAUSE)
-
-
-def test_a_changed_batch_is_locked(sessions: sessionmaker[Session], customer: Customer) -> None:
-    with sessions() as session:
-        batch = make_batch(session, customer)
-        session.commit()
-        states.change_batch(session, batch, states.PAUSE)
-        with sessions() as other:
-            free = select(Batch.id).where(Batch.id == batch.id).with_for_update(skip_locked=True)
-            assert other.scalars(free).all() == []
-
-
 def test_a_report_has_everything_that_is_known_of_a_batch(session: Session, customer: Customer) -> None:
     now = session.scalars(select(func.now())).one()
     stored: dict[str, Any] = {

@@ -91,15 +91,6 @@ def test_the_file_is_in_the_given_folder(tmp_path: Path) -> None:
         pass
 
 
-def test_a_file_is_refused_while_the_disk_has_no_room() -> None:
-    with (
-        patch.object(spool_module, "has_room", return_value=False),
-        pytest.raises(errors.UploadStorageFullError),
-        spool([b"{}"], _LIMITS, identity=b""),
-    ):
-        pass
-
-
 @pytest.mark.parametrize(
     ("number", "expected"),
     [

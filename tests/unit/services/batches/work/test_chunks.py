@@ -5,7 +5,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from sqlalchemy import func, select, text, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
@@ -20,7 +20,6 @@ from migration_service.services.batches.work.chunks import (
     claim_chunk,
     read_chunk,
     release_chunk,
-    work_on_chunk,
 )
 from migration_service.services.batches.work.lines import ChunkPlan, LineResult, write_outcomes
 from migration_service.services.processing.attempts import MAX_TRIES
@@ -170,15 +169,6 @@ def test_a_chunk_is_released_unless_it_is_done(
     assert (bystander.state, bystander.attempts) == ("DISPATCHED", [])
 
 
-def test_nobody_works_on_a_chunk_that_another_has_claimed_since(session: Session, customer: Customer) -> None:
-    key = make_chunk(session, customer, [payload_of(customer, "a")])
-    attempts = [new_id()]
-    add_chunk(session, session.get_one(Batch, key.batch_id), 5, attempts=attempts)
-    assert claim_chunk(session, key, [new_id()])
-    assert work_on_chunk(session, key, attempts) is None
-    assert [it.status for it in lines_of(session, key)] == ["PENDING"]
-
-
 def test_the_first_pending_lines_get_their_outcome_and_are_counted(
     session: Session, customer: Customer
 ) -> None:
@@ -260,25 +250,6 @@ def test_only_accounts_that_were_to_be_created_are_counted_as_refused(
     key = make_chunk(session, customer, [b"{"], mode=mode, kind=kind)
     assert work(session, key, 1) == 0
     assert (chunk_of(session, key).counts, chunk_of(session, key).refused) == ({"FAILED": 1}, refused)
-
-
-def test_a_chunk_that_another_worker_has_is_left_to_it(
-    sessions: sessionmaker[Session], customer: Customer
-) -> None:
-    attempts = [new_id()]
-    with sessions.begin() as session:
-        key = make_chunk(session, customer, [payload_of(customer, "a")], mode="validate")
-        assert claim_chunk(session, key, attempts)
-    with sessions() as worker, sessions() as another:
-        another.execute(text("SET LOCAL lock_timeout = '50ms'"))
-        assert work_on_chunk(worker, key, attempts) == 0
-        assert not claim_chunk(another, key, attempts)
-        release_chunk(another, key)
-        assert chunk_of(another, key).state == "DISPATCHED"
-    with sessions() as worker, sessions() as another:
-        another.execute(text("SET LOCAL lock_timeout = '50ms'"))
-        assert claim_chunk(worker, key, attempts)
-        assert not claim_chunk(another, key, attempts)
 
 
 def test_two_workers_that_begin_a_batch_together_do_not_change_when_it_was_started(
