@@ -1,4 +1,4 @@
-"""Restarts of web servers: behind the documented proxy and balancer no request fails."""
+"""Restarts of web servers fail no request behind the documented proxy, and each process has all metrics."""
 
 import re
 import shutil
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import requests
 
 from migration_service.config import Settings
 from migration_service.web_server import GRACEFUL_SECONDS
@@ -23,7 +24,7 @@ from migration_service_local.samples import generate_accounts
 from migration_service_local.servers.ports import LOOPBACK, random_free_port
 from support.servers import ending_with_us, temporary_folder, wait_until
 from support.supplier_client import API, SupplierClient
-from support.web_servers import HAPROXY, ROOT, needs_nginx, nginx, proxied_web_server, web_server
+from support.web_servers import HAPROXY, ROOT, is_answered, needs_nginx, nginx, proxied_web_server, web_server
 
 
 class Clients:
@@ -152,3 +153,34 @@ def test_new_code_is_loaded_behind_the_documented_proxy_and_fails_no_request(
         )
         clients.wait_for(50)
     assert set(clients.answers) == {"200", "201"}, clients.answers
+
+
+COUNT = 'migration_http_request_duration_seconds_count{method="GET",route="/health/live",status="200"} '
+
+
+def count_requests(url: str) -> float:
+    """Return how often /health/live was requested, according to /metrics."""
+    text = requests.get(f"{url}/metrics", timeout=10).text
+    return sum(float(line.removeprefix(COUNT)) for line in text.splitlines() if line.startswith(COUNT))
+
+
+def test_metrics_count_all_processes_including_dead_ones(migrated: Settings, tmp_path: Path) -> None:
+    port = random_free_port()
+    with web_server(migrated, port, {"TMPDIR": str(tmp_path)}) as server:
+        check_metrics(psutil.Process(server.pid), port)
+    assert not list(tmp_path.glob("migration-service-metrics-*")), "files were left behind"
+
+
+def check_metrics(master: psutil.Process, port: int) -> None:
+    url = f"http://{LOOPBACK}:{port}"
+    for _ in range(40):
+        # Each request has its own connection, so that both processes get some.
+        assert is_answered(port)
+    # A request is counted a moment after the client has its last byte.
+    wait_until(lambda: count_requests(url) >= 41, "the count")
+    counted = count_requests(url)
+    victim = master.children()[0]
+    victim.send_signal(signal.SIGKILL)
+    wait_until(lambda: victim.pid not in {child.pid for child in master.children()}, "its end")
+    wait_until(lambda: is_answered(port), "another process")
+    wait_until(lambda: count_requests(url) > counted, "the count of the answer of the other process")

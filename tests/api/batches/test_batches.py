@@ -5,14 +5,16 @@ import gzip
 import io
 from collections.abc import Callable, Iterator
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID, uuid4
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from flask import Flask
-from sqlalchemy import Engine, event, text, update
+from sqlalchemy import Engine, event, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.files.ndjson import FileLimits
@@ -26,6 +28,8 @@ from migration_service.services.batches.intake.upload import start_batch
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.states import BatchMode, SupplierStatus
 from migration_service.tasks.names import RUN_CHUNK
+from migration_service_client.command import main
+from migration_service_local.samples import generate_accounts
 from support.batch_client import BatchClient, counts, ndjson
 from support.factories import json_of
 from support.imported_account import refusal_of
@@ -389,3 +393,36 @@ def test_a_database_that_is_lost_at_the_beginning_is_answered_503(
     lost = batches.supplier.get(url, headers=headers)
     assert (lost.status_code, json_of(lost)["code"]) == (503, "service_unavailable")
     assert "Retry-After" in lost.headers
+
+
+def staged(sessions: sessionmaker[Session], supplier: SupplierClient) -> dict[str, Any]:
+    imports = AccountImportProcess
+    query = select(imports.external_account_number, imports.payload).where(
+        imports.import_supplier_id == supplier.known().id
+    )
+    with sessions() as session:
+        return {it.external_account_number: it.payload for it in session.execute(query)}
+
+
+def test_sending_what_changed_and_what_is_new_stages_the_whole_book(
+    batches: BatchClient, sessions: sessionmaker[Session], tmp_path: Path
+) -> None:
+    supplier = batches.supplier
+    old = supplier.accounts(100)
+    new = [it | {"billing_address2": "1 A"} if n % 20 == 7 else it for n, it in enumerate(old)]
+    # What did not change is spelled in another way.
+    new = [dict(reversed(it.items())) for it in new]
+    new += generate_accounts(5, supplier=supplier.code, seed=99_999)
+    (tmp_path / "old").write_bytes(ndjson(old))
+    (tmp_path / "new").write_bytes(ndjson(new))
+    parts = tmp_path / "parts"
+    arguments = ["delta", str(tmp_path / "old"), str(tmp_path / "new"), "-o", str(parts)]
+    assert CliRunner().invoke(main, arguments).exit_code == 1
+    batches.run(old, "stage")
+    sent = [(parts / f"{name}.ndjson").read_bytes().splitlines() for name in ("changed", "new")]
+    assert [len(lines) for lines in sent] == [5, 5]
+    assert counts(batches.run(sent[0] + sent[1], "stage")) == {"STAGED": 10}
+    after_parts = staged(sessions, supplier)
+    batches.run([msgspec.json.encode(it) for it in new], "stage")
+    assert staged(sessions, supplier) == after_parts
+    assert len(after_parts) == 105

@@ -1,20 +1,26 @@
 """What the doctor says of suppliers, batches, the limit, revisions, Redis and the disk."""
 
+import json
 import shutil
+import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
-from sqlalchemy import func, text, update
+from sqlalchemy import func, make_url, text, update
+from werkzeug.test import TestResponse
 
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.db.jobs import Progress
 from migration_service.db.revisions import newest_revision, upgrade
+from migration_service.doctor.bundle import hide_literals
 from migration_service.doctor.diagnosis import ServiceParts
 from migration_service.doctor.examination import check_disks, check_redis, check_revisions
 from migration_service.doctor.work_checks import (
@@ -41,8 +47,9 @@ from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
 from migration_service_local.servers.postgres import DATABASE
 from support.batch_client import BatchClient
+from support.commands import Run
 from support.servers import EmbeddedServers
-from support.supplier_client import SupplierClient
+from support.supplier_client import API, SupplierClient
 
 
 @pytest.fixture
@@ -235,3 +242,136 @@ def test_a_missing_key_for_certificates_is_reported_where_it_is_missing(
     finally:
         without.sessions.kw["bind"].dispose()
     assert (found.verdict, "MIGRATION_SERVICE_CERTIFICATE_KEY" in found.seen) == ("warning", True)
+
+
+PERSON = "Wilhelmina Bundle"
+
+
+def test_a_bundle_has_what_helps_and_no_secret_and_no_value(
+    run: Run, migrated: Settings, tmp_path: Path
+) -> None:
+    log = tmp_path / "web.log"
+    urls = (migrated.database_url, migrated.owner_database_url, migrated.redis_url)
+    passwords = [str(make_url(it).password) for it in urls]
+    logged = " ".join([migrated.secret_key, *passwords])
+    log.write_text("".join(f"line {number}\n" for number in range(6_000)) + f"keys {logged}\n")
+    with log.open("a") as file:
+        file.write("550 <Jan.Jansen@klant.example> is unknown to batch@host.example\n")
+    target = tmp_path / "bundle.zip"
+    with psycopg.connect(migrated.database_url) as busy:
+        busy.execute(f"SELECT '{PERSON}', 19810203".encode())
+        owner = {"MIGRATION_SERVICE_OWNER_DATABASE_URL": migrated.owner_database_url}
+        result = run("doctor", "--bundle", str(target), "--log", str(log), **owner)
+    assert result.exit_code in {0, 1}, result.stderr
+    assert target.stat().st_mode & 0o077 == 0
+    with zipfile.ZipFile(target) as archive:
+        read = {name: archive.read(name).decode() for name in archive.namelist()}
+    assert {"checks.ndjson", "settings.json", "versions.json", "queues.json", "activity.ndjson"} <= set(read)
+    checks = [json.loads(line) for line in read["checks.ndjson"].splitlines()]
+    assert {"settings", "database", "redis", "revisions"} <= {it["part"] for it in checks}
+    settings = json.loads(read["settings.json"])
+    assert settings["DATABASE_URL"] == settings["MIGRATION_SERVICE_SECRET_KEY"] == "set"
+    assert settings["MIGRATION_SERVICE_LOG_LEVEL"] == "INFO"
+    assert json.loads(read["queues.json"])["messages"].keys() >= {"interactive", "batch", "maintenance"}
+    activity = [json.loads(line) for line in read["activity.ndjson"].splitlines()]
+    assert "SELECT ?, ?" in [it.get("query") for it in activity]
+    assert read["logs/web.log"].splitlines()[-3:] == [
+        *("line 5999", "keys *** *** *** ***", "550 <***> is unknown to batch@host.example")
+    ]
+    everything = "".join(read.values())
+    assert PERSON not in everything
+    secrets = [getattr(migrated, it.name) for it in fields(migrated) if it.metadata.get("secret")]
+    assert not [it for it in (*secrets, *passwords) if it and it in everything]
+
+
+@pytest.mark.parametrize(
+    ("statement", "shown"),
+    [
+        ("SELECT 1 FROM a WHERE b = $1", "SELECT ? FROM a WHERE b = $?"),
+        ("SELECT 'it''s', E'a\\'b', x", "SELECT ?, E?, x"),
+        ("SELECT 'cut off", "SELECT ?"),
+        ("DO $$ BEGIN 'x' END $$", "DO ?"),
+        ("DO $tag$ secret", "DO ?"),
+        ("SELECT b2b, 0612345678", "SELECT b2b, ?"),
+    ],
+)
+def test_a_statement_is_shown_without_its_values(statement: str, shown: str) -> None:
+    assert hide_literals(statement) == shown
+
+
+STAGE = f"{API}/account-import-process/create-or-update/"
+PROCESS = f"{API}/account-import-process/process/"
+
+
+def line(route: str, status: int, request_id: str | None, **account: str) -> dict[str, Any]:
+    """Return a line of an access log, or with an account one of a client's journal."""
+    members = {"method": "POST", "route": route, "status": status, "request_id": request_id}
+    return {"timestamp": "2027-03-01T10:00:00+00:00", **members, **account}
+
+
+def line_of(answer: TestResponse, **account: str) -> dict[str, Any]:
+    """Return the line of a request that was really answered."""
+    return line(answer.request.path, answer.status_code, answer.headers["X-Request-ID"], **account)
+
+
+def ask(run: Run, folder: Path, *lines: dict[str, Any]) -> tuple[int, list[Any]]:
+    """Return the exit status of the command, and what it names."""
+    file = folder / "answers"
+    file.write_text("a line of another program\n" + "\n".join(map(json.dumps, lines)))
+    result = run("doctor", "--json", "--after-failover", str(file))
+    return result.exit_code, [json.loads(found) for found in result.stdout.splitlines()]
+
+
+def test_what_is_there_is_not_named(run: Run, supplier: SupplierClient, tmp_path: Path) -> None:
+    payload, other = supplier.accounts(2)
+    number = str(payload["external_account_number"])
+    account = {"import_supplier": supplier.code, "external_account_number": number}
+    changed = payload | {"billing_address1": "Another street"}
+    staged = [supplier.stage(it) for it in (payload, changed)]
+    lines = [line_of(answer, **account) for answer in staged]
+    lines += [line_of(supplier.process(number)), line_of(supplier.validate(other))]
+    # The payload of the first one was replaced.
+    lines += [line_of(answer) for answer in staged]
+    refused = [line(STAGE, 400, "refused"), line(PROCESS, 503, "away"), line(f"{API}/batches/", 429, "later")]
+    unread = [line("/v1/graphql/", 200, "login"), line(STAGE, 200, "again") | {"result": "UNCHANGED"}]
+    assert ask(run, tmp_path, *lines, *refused, *unread) == (0, [])
+
+
+def test_what_only_the_old_primary_had_is_named(run: Run, supplier: SupplierClient, tmp_path: Path) -> None:
+    (payload,) = supplier.accounts(1)
+    known = {
+        "import_supplier": supplier.code,
+        "external_account_number": str(payload["external_account_number"]),
+    }
+    staged = line_of(supplier.stage(payload), **known)
+    gone = {"import_supplier": supplier.code, "external_account_number": "GONE"}
+    status, found = ask(
+        run,
+        tmp_path,
+        staged,
+        line(STAGE, 200, "replaced", **known) | {"timestamp": "2027-03-01T10:00:01+00:00"},
+        line(STAGE, 201, "first", **gone),
+        line(PROCESS, 202, "accepted"),
+        line(f"{API}/batches/", 202, "book"),
+    )
+    assert status == 1
+    assert {(it["request_id"], it["acknowledged"], it["found"]) for it in found} == {
+        ("first", "staged", "no such account"),
+        ("replaced", "staged", "an earlier version"),
+        ("accepted", f"{PROCESS} answered 202", "nothing of this request"),
+        ("book", f"{API}/batches/ answered 202", "nothing of this request"),
+    }
+    told = line(PROCESS, 201, "created", service_account_number="A-1", **known)
+    status, found = ask(run, tmp_path, staged, told)
+    assert [(it["acknowledged"], it["found"]) for it in found] == [("created as A-1", "the account, PENDING")]
+    assert found[0]["external_account_number"] == known["external_account_number"]
+
+
+def test_people_read_how_many_acknowledgements_were_compared(
+    run: Run, supplier: SupplierClient, tmp_path: Path
+) -> None:
+    file = tmp_path / "access.log"
+    file.write_text(json.dumps(line(PROCESS, 201, "gone")))
+    result = run("doctor", "--after-failover", str(file))
+    assert result.exit_code == 1
+    assert result.stdout.endswith("1 acknowledgements, of which the database lacks 1.\n")

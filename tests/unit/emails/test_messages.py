@@ -1,4 +1,4 @@
-"""The welcome message: its content, which no name or address can change."""
+"""The welcome message: its content, which no name or address can change. Also those of paused batches."""
 
 from datetime import UTC, datetime
 from email import message_from_bytes
@@ -8,10 +8,16 @@ from email.policy import SMTP
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy.orm import Session
 
 from migration_service.config import SettingsError
 from migration_service.emails.messages import Envelope, compose_account_created
 from migration_service.emails.smtp import EmailRefusedError
+from migration_service.services.alerts.messages import describe_paused
+from migration_service.states import WaveState
+from support.factories import Customer
+from support.rows import add_chunk
+from unit.services.waves.wave_rows import batch_of, make_wave
 
 SENDER = "Example Energy <welcome@energy.example>"
 WRITTEN_AT = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
@@ -102,3 +108,19 @@ def test_any_address_is_one_recipient_or_is_refused(recipient: str) -> None:
 def test_a_sender_that_is_not_an_address_is_a_wrong_setting(sender: str) -> None:
     with pytest.raises(SettingsError, match="MIGRATION_SERVICE_EMAIL_FROM"):
         compose(sender=sender)
+
+
+def test_a_paused_batch_has_its_id_its_wave_and_its_figures_and_no_name_of_a_clients(
+    session: Session, customer: Customer
+) -> None:
+    plan, wave = make_wave(session, customer, WaveState.PAUSED)
+    batch = batch_of(session, wave, lines=1_200, name="Pilot", file_name="my-file")
+    add_chunk(session, batch, 1, counts={"IMPORTED": 600, "FAILED": 102, "PENDING": 498})
+    text = describe_paused(session, batch, "MINE", wave)
+    assert text.subject == f"MINE: batch {batch.id} is paused after too many errors"
+    assert f"It is wave 1 of plan {plan.id}. 702 of 1,200 lines are processed, and 102" in text.said[0]
+    assert "wave" not in describe_paused(session, batch, "MINE", None).said[0]
+    assert f"migration-client batches show {batch.id}" in text.write("")
+    assert not any(name in text.write("") for name in ("Pilot", "my-file"))
+    for console in ("https://m.example/console", "https://m.example/console/"):
+        assert f"\nhttps://m.example/console/batches/{batch.id}/\n" in text.write(console)
