@@ -139,6 +139,7 @@ def test_who_waits_gets_the_answer(slow: Open, batches: BatchClient, request: py
     answer.close()
 
 
+@pytest.mark.parametrize("slow", ["compare_batches", "start_undo"], indirect=True)
 def test_an_error_is_answered_as_ever_or_breaks_a_begun_answer_off(
     slow: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
