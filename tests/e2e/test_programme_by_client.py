@@ -25,7 +25,7 @@ from support.client_command import environment_of
 from support.deliveries import BOOK, PAID, SECOND, WRONG, numbers_in
 
 _AS_ON_THE_PAGE = 5_000
-ACCOUNTS = int(os.environ.get("MIGRATION_SERVICE_PROGRAMME", "500"))
+ACCOUNTS = int(os.environ.get("MIGRATION_SERVICE_PROGRAMME", "300"))
 #: What is smaller if the book is.
 _SIZES = ("samples 5000", '"sample": 250', '"size": 2000')
 

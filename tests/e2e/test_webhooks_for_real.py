@@ -30,7 +30,7 @@ from support.receivers import Receiver
 from support.servers import EmbeddedServers, wait_until
 from support.workers import BEAT, worker
 
-EVENTS = int(os.environ.get("MIGRATION_SERVICE_WEBHOOK_EVENTS", "400"))
+EVENTS = int(os.environ.get("MIGRATION_SERVICE_WEBHOOK_EVENTS", "200"))
 _IS_LONG = EVENTS > 1_000
 #: How often something is killed.
 _KILLS = 20 if _IS_LONG else 4
