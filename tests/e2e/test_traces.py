@@ -1,10 +1,8 @@
-"""What follows an account: one id through all logs, and the trace of a request with that of its task."""
+"""What follows an account: one id through all logs, and one trace of its request and its task."""
 
 import json
-import os
 import re
-import subprocess
-import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,28 +26,8 @@ from support.mail_box import SENDER, Mailbox, free_port
 from support.receivers import Receiver, receiving
 from support.servers import wait_until
 from support.supplier_client import API, SupplierClient
-from support.web_servers import ROOT, needs_nginx, nginx, web_server
+from support.web_servers import needs_nginx, nginx, web_server
 from support.workers import BEAT, worker
-
-# A web process. It stages and processes one account, and sends its traces.
-_REQUEST = """
-import json, sys
-import wsgi
-from opentelemetry import trace
-token, payload, team = json.loads(sys.stdin.read())
-client = wsgi.app.test_client()
-headers = {"Authorization": f"Token {token}"}
-path = "/v1/data-import/account-import-process/"
-client.post(path + "create-or-update/", json=payload, headers=headers)
-body = {
-    "external_account_number": payload["external_account_number"],
-    "import_supplier_code": payload["import_supplier"],
-    "operations_team_name": team,
-}
-answer = client.post(path + "process/", json=body, headers=headers)
-assert answer.status_code == 201, answer.text
-trace.get_tracer_provider().shutdown()
-"""
 
 
 def _spans(receiver: Receiver) -> list[tuple[str, Span]]:
@@ -69,45 +47,8 @@ def _find(receiver: Receiver, service: str, name: str) -> Span | None:
     return next((span for of, span in _spans(receiver) if of == service and span.name == name), None)
 
 
-def test_a_request_and_its_task_are_one_trace(
-    migrated: Settings, supplier: SupplierClient, tmp_path: Path
-) -> None:
-    (payload,) = supplier.accounts()
-    with receiving() as collector:
-        collector.answer(200)
-        variables = {
-            "DATABASE_URL": migrated.database_url,
-            "REDIS_URL": migrated.redis_url.removesuffix("0") + "7",
-            "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
-            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url.removesuffix("/events"),
-            "OTEL_BSP_SCHEDULE_DELAY": "100",
-        }
-        with worker("interactive", tmp_path, "-c", "1", **variables):
-            subprocess.run(
-                [sys.executable, "-c", _REQUEST],
-                input=json.dumps([supplier.token, payload, supplier.team]),
-                check=True,
-                text=True,
-                env=os.environ | variables | {"PYTHONPATH": str(ROOT)},
-                cwd=tmp_path,
-            )
-            sent_by_worker = partial(_find, collector, "migration-service-worker", "run/accounts.create_set")
-            wait_until(sent_by_worker, "the task's span")
-        spans, task = _spans(collector), sent_by_worker()
-        path = "POST /v1/data-import/account-import-process/process/"
-        request = _find(collector, "migration-service-web", path)
-    assert request
-    assert task
-    assert task.trace_id == request.trace_id
-    assert {"migration-service-web", "migration-service-worker"} <= {
-        service
-        for service, span in spans
-        if span.trace_id == request.trace_id and span.name.startswith(("SELECT", "WITH"))
-    }
-    assert payload["customers"][0]["family_name"] not in str(spans)
-
-
 _QUEUES = "interactive,batch,deliveries,maintenance"
+_PROCESS = "account-import-process/process/"
 
 
 @dataclass
@@ -125,7 +66,7 @@ class _Logs:
 
 
 @needs_nginx
-def test_one_id_follows_an_account_through_all_logs(
+def test_one_id_follows_an_account_through_all_logs_and_one_trace_has_its_request_and_task(
     migrated: Settings, supplier: SupplierClient, tmp_path: Path
 ) -> None:
     single, of_batch = supplier.accounts(2)
@@ -136,18 +77,20 @@ def test_one_id_follows_an_account_through_all_logs(
     mail = Controller(box := Mailbox(), hostname=LOOPBACK, port=free_port())
     mail.start()
     web = random_free_port()
+    traced = {"OTEL_BSP_SCHEDULE_DELAY": "100"}
     variables = {
         "DATABASE_URL": migrated.database_url,
         "REDIS_URL": migrated.redis_url,
         "MIGRATION_SERVICE_SMTP_URL": f"smtp://{LOOPBACK}:{mail.port}",
         "MIGRATION_SERVICE_EMAIL_FROM": SENDER,
     }
-    with (
-        receiving() as receiver,
-        worker(_QUEUES, tmp_path, *BEAT, "-c", "1", **variables),
-        web_server(migrated, web, processes=1, log=logs.web),
-        nginx(web) as port,
-    ):
+    with ExitStack() as stack:
+        receiver, collector = (stack.enter_context(receiving()) for _ in range(2))
+        collector.answer(200)
+        traced["OTEL_EXPORTER_OTLP_ENDPOINT"] = collector.url.removesuffix("/events")
+        stack.enter_context(worker(_QUEUES, tmp_path, *BEAT, "-c", "1", **variables, **traced))
+        stack.enter_context(web_server(migrated, web, traced, processes=1, log=logs.web))
+        port = stack.enter_context(nginx(web))
         with supplier.Session.begin() as session:
             set_customer_emails(session, supplier.code, on=True, at=EmailMoment.AT_CREATION)
             rules = AddressRules.from_texts("127.0.0.0/8", allows_http=True)
@@ -167,9 +110,7 @@ def test_one_id_follows_an_account_through_all_logs(
             "import_supplier_code": supplier.code,
             "operations_team_name": supplier.team,
         }
-        answer = post(
-            "account-import-process/process/", json.dumps(asked).encode(), Content_Type="application/json"
-        )
+        answer = post(_PROCESS, json.dumps(asked).encode(), Content_Type="application/json")
         query = urlencode(
             {"import_supplier": supplier.code, "operations_team_name": supplier.team, "mode": "import"}
         )
@@ -177,7 +118,19 @@ def test_one_id_follows_an_account_through_all_logs(
             f"batches/?{query}", ndjson([of_batch]), Content_Type=NDJSON, X_Request_ID="upload-7"
         ).json()
         wait_until(lambda: len(box.messages) == 2 and len(receiver.requests) == 3, "all is sent")
+        find_request = partial(_find, collector, "migration-service-web", f"POST {API}/{_PROCESS}")
+        find_task = partial(_find, collector, "migration-service-worker", "run/accounts.create_set")
+        wait_until(lambda: find_request() and find_task(), "the spans of the request and of the task")
+        request, task, spans = find_request(), find_task(), _spans(collector)
     mail.stop()
+    assert request and task
+    assert task.trace_id == request.trace_id
+    assert {"migration-service-web", "migration-service-worker"} <= {
+        service
+        for service, span in spans
+        if span.trace_id == request.trace_id and span.name.startswith(("SELECT", "WITH"))
+    }
+    assert "de Vries" not in str(spans)
     single_id = answer.headers["X-Request-ID"]
     first, second = (it["Message-ID"] for it in sorted(box.messages, key=lambda message: str(message["To"])))
     (created, *of_lines) = receiver.ids()

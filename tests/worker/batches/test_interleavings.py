@@ -183,6 +183,7 @@ def test_a_chunk_is_released_without_slots_or_processed_with_them(batches: Batch
         worked = run.results["one.work"] == 0
         assert started.created() == worked
         assert started.chunk().state == (ChunkState.DONE if worked else ChunkState.PENDING)
+        assert "other.release" not in run.waited, "a release waited for a worker"
         released_first = run.before("other.release", "one.claim and commit")
         if released_first and run.before("other.commit", "one.claim and commit"):
             assert worked, "a claim after the release was lost"
