@@ -28,9 +28,10 @@ run: environment
 # Five processes on two processors, because the tests of the running service mostly wait. The checks run at the
 # same time. To run only some tests, or all in the order of a run that failed:
 #   make test ARGS="-n 0 tests/unit/test_internals.py"    make test ARGS=--randomly-seed=1234
+# Short forms of drills and programmes are left to the checks of a change (.ci/run): make test ARGS="-m ''" runs them, too.
 test: environment-dev
 	@$(MAKE) --no-print-directory check > .make/check.log 2>&1 & checks=$$!; \
-	$(BIN)/pytest -n 5 --dist loadgroup $(ARGS); tests=$$?; \
+	$(BIN)/pytest -n 5 --dist loadgroup -m "not long" $(ARGS); tests=$$?; \
 	wait $$checks || { cat .make/check.log; exit 1; }; \
 	exit $$tests
 

@@ -20,6 +20,8 @@ from support.client_command import start_command
 from support.receivers import Receiver, receiving
 from support.servers import wait_until
 
+pytestmark = pytest.mark.long
+
 _RESTARTS = int(os.environ.get("MIGRATION_SERVICE_CLIENT_FAULTS", "3"))
 _EVENTS = 30
 _OF_SUPPLIER = "SELECT organisation_id FROM import_supplier WHERE code = %s"

@@ -22,6 +22,8 @@ from drill.scene import SUPPLIER, TEAM, Scene
 from migration_service_local.samples import generate_accounts
 from support.client_command import start_command
 
+pytestmark = pytest.mark.long
+
 _FAULTS = int(os.environ.get("MIGRATION_SERVICE_CLIENT_FAULTS", "0"))
 _COMMAND_KILLED, _DISK_FULL = "command killed", "disk full"
 _LONG = (

@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from drill.scene import Address, Scene, obtain_token
 from migration_service.blueprints.description.examples import PROCESS, SUPPLIER
 from migration_service.db.engine import make_engine, make_sessionmaker
@@ -19,6 +21,8 @@ from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.setup.teams import create_operations_team
 from support.examples import TIMES
+
+pytestmark = pytest.mark.long
 
 _EXAMPLES = 3 * TIMES if TIMES > 1 else 1
 _SECONDS = 30

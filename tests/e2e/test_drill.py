@@ -13,6 +13,8 @@ from drill.scene import Scene
 from support.servers import copy_home, temporary_folder
 from support.web_servers import HAPROXY
 
+pytestmark = pytest.mark.long
+
 FAULTS = ("worker child killed", "Valkey killed, data wiped", "PostgreSQL killed")
 
 

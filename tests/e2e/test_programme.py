@@ -25,7 +25,7 @@ from support.browser import LIGHT, Visitor, needs_chromium
 from support.console_steps import PATIENCE, book_of, log_in, number_on, upload, wait_for, wait_for_end
 from support.deliveries import PAID, pay
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.long]
 
 ACCOUNTS = int(os.environ.get("MIGRATION_SERVICE_PROGRAMME", "60"))
 #: A larger book takes longer.

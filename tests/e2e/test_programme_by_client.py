@@ -24,6 +24,8 @@ from migration_service.services.setup.suppliers import create_import_supplier
 from support.client_command import environment_of
 from support.deliveries import BOOK, PAID, SECOND, WRONG, numbers_in
 
+pytestmark = pytest.mark.long
+
 _AS_ON_THE_PAGE = 5_000
 ACCOUNTS = int(os.environ.get("MIGRATION_SERVICE_PROGRAMME", "300"))
 #: What is smaller if the book is.

@@ -30,6 +30,8 @@ from support.receivers import Receiver
 from support.servers import EmbeddedServers, wait_until
 from support.workers import BEAT, worker
 
+pytestmark = pytest.mark.long
+
 EVENTS = int(os.environ.get("MIGRATION_SERVICE_WEBHOOK_EVENTS", "200"))
 _IS_LONG = EVENTS > 1_000
 #: How often something is killed.
