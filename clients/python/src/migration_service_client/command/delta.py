@@ -45,9 +45,9 @@ def delta(*, old: Path, new: Path, output: Path, unchanged: bool, as_json: bool)
     such as the order of members, 1.10 for 1.1, or an empty text. If a book has an account twice, its first
     line counts.
 
-    The books are NDJSON, plain or gzip. NEW may be - for standard input. OLD is a file, because
-    parts of it may be read again.
-    The exit status is 0 if the books say the same, 1 if they differ, and 2 if delta could not run.
+    The books are NDJSON, plain or gzip. NEW may be - for standard input. OLD is a file, because it may be
+    read twice. The exit status is 0 if the books say the same, 1 if they differ, and 2 if delta could not
+    run.
     """
     if not old.is_file():
         raise CannotRunError(
@@ -57,8 +57,10 @@ def delta(*, old: Path, new: Path, output: Path, unchanged: bool, as_json: bool)
         raise CannotRunError(f"{output} is not empty. Name a new folder for the parts.")
     output.mkdir(parents=True, exist_ok=True)
     with Comparison() as comparison, _Parts.open(output, unchanged=unchanged) as parts:
-        with open_lines(old) as old_lines, open_lines(new, f"Comparing {new.name}") as new_lines:
-            parts.write_all(comparison.compare(old_lines, new_lines))
+        with open_lines(old, f"Reading {old.name}") as lines:
+            comparison.read_old(lines)
+        with open_lines(new, f"Comparing {new.name}") as lines:
+            parts.write_all(comparison.compare(lines))
         with open_lines(old, f"Reading {old.name} again") as lines:
             parts.write_all(comparison.explain(lines))
         counts = comparison.counts()
