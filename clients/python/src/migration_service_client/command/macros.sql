@@ -2,12 +2,12 @@
 -- the account names it with its path and value. Each `--` line with => is an example, which a test runs.
 
 create macro _day(x) as case when year(x) >= 1000 then strftime(x, '%Y-%m-%d') end;
-create macro _parts(x, thousands, point) as regexp_extract(upper(x), '^[\s\x{a0}]*(?:EUR|€)?[\s\x{a0}]*([-+(]?)[\s\x{a0}]*(?:EUR|€)?[\s\x{a0}]*((?:[1-9][0-9]{0,2}(?:'
-  || thousands || '[0-9]{3})+|[0-9]+)(?:' || point || '[0-9]+)?)[\s\x{a0}]*(?:EUR|€)?[\s\x{a0}]*(-|\)|CR|DR|)[\s\x{a0}]*$', ['before', 'number', 'after']);
-create macro _amount(x, parts, thousands) as case when parts.number = '' or (parts.before = '(') <> (parts.after = ')')
-  or (parts.before in ('-', '+') and parts.after <> '') then x
-  else case when parts.before = '-' or parts.after in ('-', ')', 'CR') then '-' else '' end
-    || replace(replace(parts.number, thousands, ''), ',', '.') end;
+create macro _parts(x, thousands, point) as regexp_extract(upper(x), '^[\s\x{a0}]*(?:EUR|€)?[\s\x{a0}]*([-+(]?)[\s\x{a0}]*(?:EUR|€)?[\s\x{a0}]*((?:[1-9][0-9]{0,2}(?:\'
+  || thousands || '[0-9]{3})+|[0-9]+)(?:\' || point || '[0-9]+)?)[\s\x{a0}]*(?:EUR|€)?[\s\x{a0}]*(-|\)|CR|DR|)[\s\x{a0}]*$', ['before', 'number', 'after']);
+create macro _amount(x, thousands, point) as list_transform([_parts(x, thousands, point)], lambda it: case
+  when it.number = '' or (it.before = '(') <> (it.after = ')') or (it.before in ('-', '+') and it.after <> '') then x
+  else case when it.before = '-' or it.after in ('-', ')', 'CR') then '-' else '' end
+    || replace(replace(it.number, thousands, ''), ',', '.') end)[1];
 create macro _negated(x) as case when not regexp_full_match(x, '-?[0-9.]+') then x when x like '-%' then substr(x, 2) else '-' || x end;
 create macro _is_fraction(x) as regexp_full_match(x, '\+?[0-9]+\.(0+|[0-9])');
 
@@ -35,8 +35,9 @@ create macro nl_date(x) as case when x is null then null else coalesce(_day(try_
 -- amount('1,234.50', '.') => '1234.50'
 -- amount('12,5,0') => '12,5,0'
 -- amount('0.234') => '0.234'
-create macro amount(x) as case when regexp_full_match(x, '-?[0-9]+,[0-9]+') then replace(x, ',', '.') else _amount(x, _parts(x, '\.', ','), '.') end,
-  (x, decimal_sign) as case decimal_sign when '.' then _amount(x, _parts(x, ',', '\.'), ',') else _amount(x, _parts(x, '\.', ','), '.') end;
+create macro amount(x) as case when regexp_full_match(x, '-?([1-9][0-9]{0,2}(\.[0-9]{3})+|[0-9]+),[0-9]+')
+  then replace(replace(x, '.', ''), ',', '.') else _amount(x, '.', ',') end,
+  (x, decimal_sign) as if(decimal_sign = '.', _amount(x, ',', '.'), _amount(x, '.', ','));
 
 -- The amount with the sign of its side: what is debited is negative, because the customer owes it.
 -- signed('12,50', 'D') => '-12.50'
