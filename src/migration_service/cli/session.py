@@ -9,7 +9,7 @@ from uuid import uuid4
 import click
 import psycopg
 from psycopg.pq import TransactionStatus
-from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
+from sqlalchemy.exc import ArgumentError, IntegrityError, OperationalError, ProgrammingError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings, SettingsError, system_user
@@ -20,6 +20,7 @@ from migration_service.db.known_commits import KnownCommit
 from migration_service.db.reference import wait_until_known
 from migration_service.errors import RequestFailedValidationError, ServiceError
 from migration_service.origin import ActorKind, Origin, acting_as
+from migration_service.services.setup.names import find_removed
 
 
 class RefusedError(click.ClickException):
@@ -114,6 +115,11 @@ def open_sessions(settings: Settings, *, connections: int = 1) -> Iterator[sessi
             yield sessions
     except ServiceError as error:
         raise RefusedError(_reasons(error)) from error
+    except IntegrityError as error:
+        removed = find_removed(error, in_path=True)
+        if removed is None:
+            raise
+        raise RefusedError(_reasons(removed)) from error
     except OperationalError as error:
         raise CannotRunError(f"The database {_place(settings)} {_reason(error)}") from error
     except ProgrammingError as error:

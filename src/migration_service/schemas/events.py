@@ -370,7 +370,7 @@ class _ConsumerName(Identifier):
 class EventArgumentsSchema(Fields):
     """The query string of the feed."""
 
-    cursor = Identifier(
+    cursor = Scope(
         "Only events after this one: its `cursor`, or `start` for the beginning of the feed.",
         CURSOR,
         max_length=128,

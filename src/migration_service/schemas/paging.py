@@ -8,7 +8,7 @@ from uuid import UUID
 
 from marshmallow import ValidationError, missing
 
-from migration_payloads.schemas.fields import Identifier, WholeNumber
+from migration_payloads.schemas.fields import Scope, WholeNumber
 from migration_payloads.schemas.messages import Message
 
 LARGEST_PAGE = 500
@@ -33,7 +33,7 @@ class PageSize(WholeNumber):
         return size
 
 
-class Cursor(Identifier):
+class Cursor(Scope):
     """The parameter for the entry after which a page starts. `read` reads its key, or raises ValueError."""
 
     def __init__(self, example: str, read: Callable[[str], Any] = UUID, **kwargs: Any) -> None:

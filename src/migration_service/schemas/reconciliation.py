@@ -58,9 +58,9 @@ class SentAnswerSchema(AnswerSchema):
 
     sent = answers.Integer("The sum of the five numbers that follow.", 100_000)
     refused = answers.Integer("Refused, with nothing staged.", 1)
-    waiting = answers.Integer("On lines that are pending or were only validated.", 0)
-    staged = answers.Integer("Staged and not created.", 0)
-    created = answers.Integer("Created accounts.", 99_999)
+    waiting = answers.Integer("On lines that are pending or were only validated, with nothing staged.", 0)
+    staged = answers.Integer("Staged and not created, also if a newer version waits.", 0)
+    created = answers.Integer("Accounts that exist, also if a newer version waits.", 99_999)
     skipped = answers.Integer("Excluded by operators, or erased.", 0)
     acknowledged = answers.Integer(
         "Acknowledged accounts among those refused, waiting, or created from an older version.", 0
@@ -73,6 +73,10 @@ class SentAnswerSchema(AnswerSchema):
     )
     staged_older_version = answers.Integer("Staged accounts whose newer version was refused.", 0)
     created_older_version = answers.Integer("Created accounts whose newer version was refused.", 0)
+    staged_version_waits = answers.Integer("Staged accounts of which a newer version waits.", 0)
+    created_version_waits = answers.Integer(
+        "Created accounts of which a newer version waits. They count as open.", 0
+    )
     added_lines_refused = answers.Integer(
         "Lines of batches of added data that are refused and not acknowledged. They count as open.", 2
     )

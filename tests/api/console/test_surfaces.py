@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -82,11 +83,8 @@ class Programme:
     def code(self) -> str:
         return self.batches.supplier.code
 
-    def ask(self, *, undecided: int = 0, **problems: int) -> dict[str, Any]:
-        """Ask all surfaces, and compare their answers with each other and with the problems expected.
-
-        `undecided` is the number of created accounts that count as waiting, because a newer version waits.
-        """
+    def ask(self, **problems: int) -> dict[str, Any]:
+        """Ask all surfaces, and compare their answers with each other and with the problems expected."""
         answer = self.batches.supplier.reconcile()
         assert {it["problem"]: it["number"] for it in answer["problems"]} == problems
         assert (answer["clean"], answer["differing"]) == (not problems, problems.get("DIFFERING", 0))
@@ -97,7 +95,7 @@ class Programme:
         self._ask_report(answer, sentences)
         self._ask_go_live(answer, problems)
         self._ask_command(answer)
-        self._ask_lists(answer["sent"], undecided)
+        self._ask_lists(answer["sent"])
         self._ask_events()
         return answer
 
@@ -110,7 +108,9 @@ class Programme:
         differing = self._rows(f"/suppliers/{self.code}/reconciliation/differences.csv")
         numbers = {it["external_account_number"] for it in answer["differences"]}
         assert {row["external_account_number"] for row in differing} == numbers
-        sign_off = text_of(self.console.get(f"/suppliers/{self.code}/sign-off/").text)
+        page = self.console.get(f"/suppliers/{self.code}/sign-off/").text
+        self._ask_sum(answer["sent"], page)
+        sign_off = text_of(page)
         assert all(sentence in sign_off for sentence in sentences)
         status = (
             f"The exit status of migration-client reconcile {self.code} is {0 if answer['clean'] else 1}."
@@ -133,6 +133,9 @@ class Programme:
         numbers = " ".join(f"{answer['sent'][name]:,}" for name in _SENT)
         assert f"Acknowledged Open {numbers}" in page
         assert "No line of a batch failed." not in page
+        stays_out = self._rows(f"/suppliers/{self.code}/acknowledgements/list.csv")
+        told = self.batches.supplier.get(f"/reconciliation/{self.code}/acknowledgements/").json or []
+        assert _acknowledged_in(page).count("Stays out.") == len(stays_out) == len(told)
 
     def _ask_go_live(self, answer: dict[str, Any], problems: dict[str, int]) -> None:
         with self.batches.supplier.Session() as session:
@@ -154,7 +157,7 @@ class Programme:
             assert told["sent"] == answer["sent"]
             assert len(told["open"]) == len(answer["open"])
 
-    def _ask_lists(self, sent: dict[str, int], undecided: int) -> None:
+    def _ask_lists(self, sent: dict[str, int]) -> None:
         """Compare the numbers with what the tables have, and with all lists, files and counts of accounts."""
         supplier, code = self.batches.supplier, self.code
         states = (supplier.get(f"/import-suppliers/{code}/").json or {})["counts"]
@@ -175,8 +178,18 @@ class Programme:
             "staged of the overview": int(row["left"]),
             "open of the console": len(self._rows(f"/suppliers/{code}/open/list.csv")),
         }
-        told = sent | {"created": sent["created"] + undecided}
-        assert found == {name: told[name.partition(" ")[0]] for name in found}
+        assert found == {name: sent[name.partition(" ")[0]] for name in found}
+
+    def _ask_sum(self, sent: dict[str, int], page: str) -> None:
+        """Add up what became of all that was sent, and count what is behind each part."""
+        part = r'<span class="dot[^>]*></span>(?:<a href="/console([^"]*)">)?(\w+)(?:</a>)? <b>(\d+)</b>'
+        parts = re.findall(part, page)
+        assert [name for _, name, _ in parts] == ["created", "acknowledged", "skipped", "open"]
+        assert sum(int(number) for _, _, number in parts) == sent["sent"]
+        for link, name, number in parts:
+            path, _, query = link.partition("?")
+            file = f"{path}list.csv?{query}" if path.endswith("/") else path
+            assert not link or len(self._rows(file)) == int(number), name
 
     def _rows(self, path: str) -> list[dict[str, str]]:
         """Return the rows of a CSV file of the console."""
@@ -276,7 +289,7 @@ def test_all_surfaces_agree_while_a_programme_runs(programme: Programme, undos: 
     assert execution.perform_chunk(supplier.Session, batches.resources.slots, finished, reserve=0)
     with pytest.raises(KeyboardInterrupt), patch.object(execution, "work_on_chunk", _work_and_be_killed):
         execution.perform_chunk(supplier.Session, batches.resources.slots, lost, reserve=0)
-    assert programme.ask(OPEN=1, undecided=1)["sent"]["waiting"] == 1
+    assert programme.ask(OPEN=1)["sent"]["created_version_waits"] == 1
     with supplier.Session.begin() as session:
         chunk = session.get_one(BatchChunk, (lost.batch_id, lost.first_line))
         chunk.dispatched_at = datetime(2026, 1, 1, tzinfo=UTC)
@@ -331,13 +344,45 @@ def test_all_surfaces_agree_while_a_programme_runs(programme: Programme, undos: 
     programme.ask(REMOVED=1)
 
 
+def test_all_surfaces_agree_about_accounts_of_which_newer_versions_are_sent(programme: Programme) -> None:
+    batches = programme.batches
+    created, staged, refused = batches.supplier.accounts(3)
+    batches.run([created])
+    batches.run([staged], "stage")
+    batches.run([refused | {"customers": [{}]}])
+    programme.ask(OPEN=2)
+    _acknowledge(batches, external_account_numbers=[refused["external_account_number"]])
+    programme.ask(OPEN=1)
+    newer = [it | {"billing_address1": "Elsewhere 1"} for it in (created, staged)]
+    waiting = batches.start(newer, "stage")
+    batches.change(waiting, "pause")
+    answer = programme.ask(OPEN=2)
+    assert [answer["sent"][it] for it in ("sent", "created", "staged", "waiting")] == [3, 1, 1, 0]
+    assert [it["reason"] for it in answer["open"]] == ["WAITING", "WAITING"]
+    assert [int(_part(answer, it)) for it in ("created", "staged", "waiting")] == [1, 1, 0]
+    of_batch = batches.supplier.reconcile(f"?batch={waiting}")["sent"]
+    assert [of_batch[it] for it in ("sent", "created", "staged", "open")] == [2, 1, 1, 2]
+    _acknowledge(batches, external_account_numbers=[it["external_account_number"] for it in newer])
+    programme.ask(OPEN=1)
+    batches.run([it | {"customers": [{}]} for it in newer], "stage")
+    programme.ask(OPEN=2)
+    _acknowledge(batches, external_account_numbers=[created["external_account_number"]])
+    answer = programme.ask(OPEN=1)
+    assert (answer["sent"]["acknowledged"], answer["sent"]["created_acknowledged"]) == (2, 1)
+    batches.run([staged, refused])
+    programme.ask()
+
+
 def self_report(programme: Programme) -> str:
     """Return the part of the report about what is acknowledged, which is empty if nothing is."""
     sessions = programme.batches.supplier.Session
     with sessions.begin() as session:
         subject = find_subject(session, programme.code, organisation_id=None)
-    page = text_of(render_report(make_report(sessions, subject), stylesheet=""))
-    return page.partition("Acknowledged: what stays out")[2].partition("What became of each total")[0]
+    return _acknowledged_in(text_of(render_report(make_report(sessions, subject), stylesheet="")))
+
+
+def _acknowledged_in(report: str) -> str:
+    return report.partition("Acknowledged: what stays out")[2].partition("What became of each total")[0]
 
 
 def test_all_surfaces_agree_about_a_wave_that_is_undone_and_imported_again(

@@ -3,22 +3,65 @@
 import json
 import platform
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib.metadata import version
 
 import pytest
 from click.testing import CliRunner
+from sqlalchemy import delete, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.cli import COMMANDS, main
 from migration_service.config import Settings
 from migration_service.db.revisions import newest_revision
 from migration_service.errors import UnauthenticatedError
+from migration_service.models import ImportSupplier, OperationsTeam
 from migration_service.services.access.api_keys import authenticate_api_key
 from support.commands import Run, json_of, lines_of
 from support.factories import Customer
 from support.imported_account import ImportedAccount
 from support.undo_client import UndoClient
+
+_WAITING = text("""
+    SELECT FROM pg_stat_activity
+    WHERE wait_event_type = 'Lock' AND application_name = 'migration-command'
+      AND datname = current_database()
+""")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("suppliers", "set-status", "{supplier}", "ongoing"),
+        ("suppliers", "rename", "{supplier}", "{supplier} NEW"),
+        ("suppliers", "remove", "{supplier}"),
+        ("accounts", "skip", "{supplier}", "1", "--reason", "Closed."),
+        ("teams", "rename", "{team}", "{team} NEW"),
+        ("teams", "remove", "{team}"),
+    ],
+)
+def test_what_is_removed_while_a_command_waits_for_it_is_told_in_a_sentence(
+    run: Run, customer: Customer, sessions: sessionmaker[Session], command: tuple[str, ...]
+) -> None:
+    names = {"supplier": f"GONE {secrets.token_hex(4)}", "team": f"Gone {secrets.token_hex(4)}"}
+    assert (
+        run("suppliers", "create", names["supplier"], "--organisation", customer.organisation).exit_code == 0
+    )
+    assert run("suppliers", "set-status", names["supplier"], "complete").exit_code == 0
+    assert run("teams", "create", names["team"]).exit_code == 0
+    with ThreadPoolExecutor(1) as pool:
+        with sessions.begin() as session:
+            session.execute(delete(ImportSupplier).where(ImportSupplier.code == names["supplier"]))
+            session.execute(delete(OperationsTeam).where(OperationsTeam.name == names["team"]))
+            running = pool.submit(run, *(it.format(**names) for it in command))
+            with sessions.begin() as observer:
+                while not running.done() and observer.execute(_WAITING).one_or_none() is None:
+                    observer.execute(text("SELECT pg_stat_clear_snapshot(), pg_sleep(0.02)"))
+        result = running.result()
+    assert result.exit_code == 1
+    assert "does not exist" in result.stderr
+    assert "SQLSTATE" not in result.output
 
 
 @pytest.mark.parametrize("group", ["organisations", "teams"])

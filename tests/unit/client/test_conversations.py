@@ -16,6 +16,7 @@ from migration_service_client import (
     models,
     operations,
 )
+from migration_service_client.command.reconcile import reconcile
 from migration_service_client.requests import Request
 
 POLICY = conversations.Policy(patience=600.0, jitter=lambda: 0.0)
@@ -121,8 +122,33 @@ def test_a_retry_has_the_same_key_and_another_request_has_another() -> None:
 
 def test_it_gives_up_when_its_patience_is_over() -> None:
     driver = Driver(*[conversations.NoAnswer("reset")] * 9)
-    with pytest.raises(ServiceUnreachable, match="process_account had no answer after 3 tries: reset"):
+    with pytest.raises(ServiceUnreachable, match="process_account had no answer after 4 tries: reset"):
         driver.run(conversations.single(process(), conversations.Policy(3.5, lambda: 0.0)))
+
+
+@pytest.mark.parametrize("seconds", [5, 35, 60])
+@pytest.mark.parametrize("jitter", [0.0, 1.0])
+def test_a_command_bears_a_load_balancer_that_says_for_a_minute_that_the_service_restarts(
+    caplog: pytest.LogCaptureFixture, seconds: int, jitter: float
+) -> None:
+    patience: Any = next(it.default for it in reconcile.params if it.name == "patience")
+    policy = conversations.Policy(patience, lambda: jitter)
+    talk = conversations.exchange(operations.get_api_key(), policy)
+    step, waited = next(talk), 0.0
+    with pytest.raises(StopIteration) as ended:
+        while True:
+            match step:
+                case conversations.Pause(pause):
+                    waited += pause
+                    step = next(talk)
+                case conversations.Send():
+                    is_back = waited >= seconds
+                    found = conversations.Answer(200 if is_back else 503, {}, b"<html>")
+                    step = talk.send(found)
+                case _:
+                    step = talk.send("token")
+    assert ended.value.value.status == 200
+    assert "get_api_key was answered 503 in try 1" in caplog.text
 
 
 def test_a_token_is_renewed_once_for_a_request() -> None:

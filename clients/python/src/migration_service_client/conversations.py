@@ -139,12 +139,14 @@ def exchange(request: Request[Any], policy: Policy, *, is_streamed: bool = False
         _log(request, answer, tries)
         if isinstance(answer, Answer) and answer.is_ok:
             return answer
-        pause = pause_before(answer, tries, policy.jitter())
+        pause, left = pause_before(answer, tries, policy.jitter()), policy.patience - waited
+        if pause is not None and not (isinstance(answer, Answer) and answer.retry_after() is not None):
+            pause = min(pause, left)  # so that the last try is at the end of all patience
         refused = isinstance(answer, Answer) and answer.status == HTTPStatus.UNAUTHORIZED
         if refused and request.authorized and not renewed:
             renewed = True
             token = yield Authorize(stale=token)
-        elif pause is not None and waited + pause <= policy.patience:
+        elif pause is not None and pause <= left and left > 0:
             waited += pause
             yield Pause(pause)
         elif isinstance(answer, NoAnswer):
@@ -225,6 +227,9 @@ def _log(request: Request[Any], answer: Answer | NoAnswer, tries: int) -> None:
     """Log a try: the operation, and never its path, which has numbers of accounts."""
     if isinstance(answer, NoAnswer):
         logger.warning("%s had no answer in try %d: %s", request.operation, tries, answer.reason)
+        return
+    if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        logger.warning("%s was answered %d in try %d", request.operation, answer.status, tries)
         return
     level = logging.DEBUG if answer.is_ok else logging.INFO
     if logger.isEnabledFor(level):

@@ -32,6 +32,11 @@ def read_word(words: type[_Word], name: str) -> _Word | None:
     return words(given) if given in set(words) else None
 
 
+def read_yes_no(name: str) -> bool | None:
+    """Return the argument of this name, which is `yes` or `no`, or None for anything else."""
+    return {"yes": True, "no": False}.get(request.args.get(name, ""))
+
+
 def read_filter() -> ResultFilter:
     """Return the filter of lines in the arguments of the request.
 

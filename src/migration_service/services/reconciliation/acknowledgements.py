@@ -12,6 +12,7 @@ from sqlalchemy import (
     ScalarResult,
     Select,
     Text,
+    TextualSelect,
     bindparam,
     case,
     exists,
@@ -116,15 +117,17 @@ def list_acknowledgements(
     *,
     before: int | None = None,
     limit: int | None = None,
-    stays_out: bool = False,
+    not_created: bool = False,
 ) -> ScalarResult[Acknowledgement]:
-    """Return a supplier's acknowledgements, newest first, optionally only those before an id.
+    """Return why accounts and lines of a supplier stay out, newest first, optionally only before an id.
 
-    If an account or a line was acknowledged repeatedly, only its
-    latest acknowledgement is among them. With `stays_out`, accounts that were staged since are left out.
+    Of an account or a line that was acknowledged repeatedly, only the latest acknowledgement is among them,
+    and none of an account whose newest version was staged after all. With `not_created`, only those of what
+    counts as sent, acknowledged and not created.
     """
-    latest = _latest(import_supplier_id, stays_out=stays_out)
-    statement = select(Acknowledgement).where(Acknowledgement.id.in_(latest))
+    statement = select(Acknowledgement).where(
+        Acknowledgement.id.in_(_latest(import_supplier_id, not_created=not_created))
+    )
     if before is not None:
         statement = statement.where(Acknowledgement.id < before)
     statement = statement.order_by(Acknowledgement.id.desc()).limit(limit)
@@ -146,31 +149,30 @@ def read_acknowledgements(
         before = page[-1].id
 
 
-def count_acknowledgements(session: Session, import_supplier_id: int, *, stays_out: bool = False) -> int:
-    """Return the number of accounts and lines that a supplier has acknowledged."""
-    latest = _latest(import_supplier_id, stays_out=stays_out).subquery()
+def count_acknowledgements(session: Session, import_supplier_id: int, *, not_created: bool = False) -> int:
+    """Return the number of acknowledgements that `list_acknowledgements` lists."""
+    latest = _latest(import_supplier_id, not_created=not_created).subquery()
     return session.scalar(select(func.count()).select_from(latest)) or 0
 
 
-def _latest(import_supplier_id: int, *, stays_out: bool) -> Select[int]:
-    """Return the query for the latest acknowledgement of each account and each line without a number."""
+def _latest(import_supplier_id: int, *, not_created: bool) -> Select[int] | TextualSelect:
+    if not_created:
+        values = {"import_supplier_id": import_supplier_id, "batch_id": None}
+        return submitted.ACKNOWLEDGED_UNSTAGED.bindparams(**values).columns(Acknowledgement.id)
     number = Acknowledgement.external_account_number
     line = [
         case((number.is_(None), column)) for column in (Acknowledgement.batch_id, Acknowledgement.line_number)
     ]
-    latest = (
-        select(func.max(Acknowledgement.id))
-        .where(Acknowledgement.import_supplier_id == import_supplier_id)
-        .group_by(number, *line)
-    )
-    if not stays_out:
-        return latest
     in_newest_version = exists().where(
         AccountImportProcess.import_supplier_id == import_supplier_id,
         AccountImportProcess.external_account_number == number,
         AccountImportProcess.refused_at.is_(None),
     )
-    return latest.where(~in_newest_version)
+    return (
+        select(func.max(Acknowledgement.id))
+        .where(Acknowledgement.import_supplier_id == import_supplier_id, ~in_newest_version)
+        .group_by(number, *line)
+    )
 
 
 _NOT_REFUSED = (
@@ -189,11 +191,11 @@ _NOT_UNNUMBERED = (
 #: number (all such lines if NULL). For accounts that exist, acknowledges that they are an older version.
 #: Returns the acknowledged items.
 ACKNOWLEDGE = text(f"""
-    WITH unstaged AS MATERIALIZED ({submitted.UNSTAGED})
+    WITH unsettled AS MATERIALIZED ({submitted.UNSETTLED})
     INSERT INTO acknowledgement (import_supplier_id, external_account_number, batch_id, line_number, reason,
         acknowledged_by)
     SELECT :import_supplier_id, external_account_number, batch_id, line_number, :reason, :acknowledged_by
-    FROM unstaged
+    FROM unsettled
     WHERE status <> '{LineStatus.SKIPPED}' AND external_account_number = ANY (:numbers)
        OR (unnumbered AND batch_id = :batch_id
            AND (:line_numbers IS NULL OR line_number = ANY (:line_numbers)))

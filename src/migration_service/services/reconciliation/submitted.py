@@ -1,9 +1,10 @@
 """The accounts that a supplier sent, and the open ones: not created, skipped or acknowledged.
 
 Lines of stage and import batches and single stagings count as sent, each account number once. A line without
-a number counts separately. Each account is counted by its current state, so it is no longer open once a later
-line has settled it. While a newer version waits on a line of any batch, it counts as waiting. Lines of added
-data are open until they are added or acknowledged, or until their account is excluded.
+a number counts separately. Each account is counted by its current state, so one that exists is created,
+whatever was sent later, and it is no longer open once a later line has settled it. It is open while a newer
+version was refused, or waits on a line of any batch. Lines of added data are open until they are added or
+acknowledged, or until their account is excluded.
 """
 
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, Text, TextClause, Uuid, bindparam, text
+from sqlalchemy import Boolean, Row, Text, TextClause, Uuid, bindparam, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import literals
@@ -23,6 +24,7 @@ from migration_service.states import (
     BatchMode,
     BatchSource,
     BatchState,
+    ChunkState,
     ImportState,
     LineStatus,
     OpenReason,
@@ -46,7 +48,7 @@ class Submitted:
     sent: int = 0
     #: Refused by validation or by the database, and not staged.
     refused: int = 0
-    #: Not decided yet: the line is pending, or its batch only validates.
+    #: Not decided yet: the line is pending, or its batch only validates, and nothing is staged.
     waiting: int = 0
     #: Staged, and not created.
     staged: int = 0
@@ -58,7 +60,8 @@ class Submitted:
     #: Of these, the created ones.
     created_acknowledged: int = 0
     #: Refused, waiting, staged, or created from an older version, minus the acknowledged ones, and the lines
-    #: of added data that are neither added nor acknowledged.
+    #: of added data that are neither added nor acknowledged. An older version is one of which a newer one was
+    #: refused or waits.
     open: int = 0
     #: Lines of stage and import batches that are no longer kept, and how many lines of all batches were open
     #: when they were removed: nobody knows what became of their accounts.
@@ -68,6 +71,9 @@ class Submitted:
     #: The numbers of staged, and of created, accounts that are older than a refused version.
     staged_older_version: int = 0
     created_older_version: int = 0
+    #: The same of those of which a newer version waits.
+    staged_version_waits: int = 0
+    created_version_waits: int = 0
     #: The open lines of added data: refused, and not processed yet.
     added_lines_refused: int = 0
     added_lines_waiting: int = 0
@@ -118,34 +124,39 @@ def count_submitted(session: Session, import_supplier_id: int, *, batch_id: UUID
     if is_of_added_data(session, batch_id):
         found = _count_added_lines(session, values)
         return replace(found, removed_refused=removed[0], removed_waiting=removed[1])
-    states = dict.fromkeys(ImportState, 0)
-    older, older_open = states.copy(), states.copy()
+    numbers, older, older_open, waits = (dict.fromkeys(ImportState, 0) for _ in range(4))
     statement = COUNT_PROCESSES if batch_id is None else COUNT_PROCESSES_OF_BATCH
-    for state, *numbers in session.execute(statement, values):
-        states[state], older[state], older_open[state] = numbers
-    for state, *numbers in session.execute(COUNT_UNDECIDED, values):
-        for counted, number in zip((states, older, older_open), numbers, strict=True):
-            counted[state] -= number
+    for state, *counted in session.execute(statement, values):
+        numbers[state], older[state], older_open[state] = counted
+    for state, waiting, *counted in session.execute(COUNT_UNDECIDED, values):
+        waits[state] = waiting
+        older[state] -= counted[0]
+        older_open[state] -= counted[1]
     refused, waiting, skipped, acknowledged = session.execute(COUNT_UNSTAGED, values).one()
-    staged = states[ImportState.PENDING] + states[ImportState.IN_PROGRESS]
+    staged, staged_older, staged_waits = (
+        it[ImportState.PENDING] + it[ImportState.IN_PROGRESS] for it in (numbers, older, waits)
+    )
     created = ImportState.IMPORTED
-    acknowledged += older[created] - older_open[created]
+    created_acknowledged = older[created] - older_open[created]
     added = Submitted() if batch_id else _count_added_lines(session, values)
+    not_created = refused + waiting + staged - acknowledged
     return Submitted(
-        sent=refused + waiting + skipped + sum(states.values()),
+        sent=refused + waiting + skipped + sum(numbers.values()),
         refused=refused,
         waiting=waiting,
         staged=staged,
-        created=states[created],
-        skipped=skipped + states[ImportState.SKIPPED],
-        acknowledged=acknowledged,
-        created_acknowledged=older[created] - older_open[created],
-        open=refused + waiting + staged + older[created] - acknowledged + added.open,
+        created=numbers[created],
+        skipped=skipped + numbers[ImportState.SKIPPED],
+        acknowledged=acknowledged + created_acknowledged,
+        created_acknowledged=created_acknowledged,
+        open=not_created + older_open[created] + waits[created] + added.open,
         lines_removed=lines_removed,
         removed_refused=removed[0],
         removed_waiting=removed[1],
-        staged_older_version=older[ImportState.PENDING] + older[ImportState.IN_PROGRESS],
+        staged_older_version=staged_older,
         created_older_version=older[created],
+        staged_version_waits=staged_waits,
+        created_version_waits=waits[created],
         added_lines_refused=added.added_lines_refused,
         added_lines_waiting=added.added_lines_waiting,
     )
@@ -187,7 +198,9 @@ def find_refused(
     """Return refused items that are not acknowledged, optionally of one batch or with one error code."""
     values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "code": code, "limit": limit}
     listed = LIST_ADDED_LINES if is_of_added_data(session, batch_id) else LIST_REFUSED
-    return list(map(_unstaged, session.execute(listed, values | FIRST_ADDED | {"status": LineStatus.FAILED})))
+    return list(
+        map(_unsettled, session.execute(listed, values | FIRST_ADDED | {"status": LineStatus.FAILED}))
+    )
 
 
 def find_open(
@@ -197,29 +210,32 @@ def find_open(
     batch_id: UUID | None = None,
     reason: OpenReason | None = None,
     code: str | None = None,
+    is_created: bool | None = None,
     after: OpenItem | None = None,
     size: int = PAGE,
 ) -> Iterator[OpenItem]:
     """Yield all open items, optionally only those with a reason or an error code, or after another one.
 
     First accounts that are staged or were created from an older version, then refused accounts, then lines
-    without a number, then lines of added data. For a batch of added data, its open lines. Each page of this
-    size is read in a separate transaction.
+    without a number, then lines of added data. For a batch of added data, its open lines. With `is_created`,
+    only the created accounts, or only what was sent and is not created. Each page of this size is read in a
+    separate transaction.
     """
     with sessions.begin() as session:
         adds_data = is_of_added_data(session, batch_id)
         start, place = _place_of(session, after) if after else (0, FIRST_STAGED)
     values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "code": code, "limit": size}
-    values |= {"reason": reason, "status": _STATUS_OF.get(reason)}
+    values |= {"reason": reason, "status": _STATUS_OF.get(reason), "is_created": is_created}
     for part, (statement, first, read) in enumerate(
         (
             (LIST_STAGED if batch_id is None else LIST_STAGED_OF_BATCH, FIRST_STAGED, _staged),
-            (LIST_UNSTAGED, FIRST_UNSTAGED, _unstaged),
-            (LIST_ADDED_LINES, FIRST_ADDED, _unstaged),
+            (LIST_UNSETTLED, FIRST_UNSETTLED, _unsettled),
+            (LIST_ADDED_LINES, FIRST_ADDED, _unsettled),
         )
     ):
-        has_reason = reason is None or (part == 0) == (reason not in _STATUS_OF)
-        if part >= start and has_reason and (batch_id is None or adds_data == (part == 2)):
+        is_wanted = reason is None or (part == 0) == (reason not in _STATUS_OF)
+        is_wanted &= is_created is None or part < 2
+        if part >= start and is_wanted and (batch_id is None or adds_data == (part == 2)):
             yield from map(read, _read_pages(sessions, statement, values, place if part == start else first))
 
 
@@ -239,12 +255,12 @@ def _place_of(session: Session, item: OpenItem) -> tuple[int, dict[str, Any]]:
     if not item.is_line:
         number = {"number_key": item.external_account_number, "line_key": 0}
         is_staged = item.reason not in _STATUS_OF
-        return (0, {"after": item.external_account_number}) if is_staged else (1, FIRST_UNSTAGED | number)
+        return (0, {"after": item.external_account_number}) if is_staged else (1, FIRST_UNSETTLED | number)
     batch = session.get(Batch, item.batch_id)
     if batch is not None and BatchKind(batch.kind).is_added_data:
         return 2, {"after_batch": item.batch_id, "after_line": item.line_number}
     line = {"batch_key": str(item.batch_id), "line_key": item.line_number}
-    return 1, FIRST_UNSTAGED | line | {"unnumbered": True}
+    return 1, FIRST_UNSETTLED | line | {"unnumbered": True}
 
 
 def _read_pages(
@@ -261,7 +277,7 @@ def _read_pages(
         place = {name: getattr(rows[-1], name) for name in place}
 
 
-def _unstaged(row: Row[Any]) -> OpenItem:
+def _unsettled(row: Row[Any]) -> OpenItem:
     reason = OpenReason.REFUSED if row.status == LineStatus.FAILED else OpenReason.WAITING
     is_line = row.external_account_number is None or row.adds_data
     return OpenItem(
@@ -286,18 +302,17 @@ def _is_later(extracted_at: str, is_later: str) -> str:
                       ELSE {is_later} END, false)"""
 
 
-# Condition on a process, a line and its batch: the line has a version of the account, has no outcome, and
-# nothing that was sent later has settled the account. The array of batches that can have such lines is read
-# once, and is usually empty. For one batch, these are the versions of its accounts that wait in any batch.
+# The batches that can have lines of accounts without an outcome. They are usually none, or few.
+_UNFINISHED = f"""(
+    SELECT id, created_at, extracted_at FROM batch
+    WHERE import_supplier_id = :import_supplier_id
+      AND kind = '{BatchKind.ACCOUNTS}' AND mode IN ({_KEEPING}) AND source = '{BatchSource.UPLOAD}'
+      AND state <> '{BatchState.COMPLETED}' OFFSET 0)"""
+
+# Condition on a process, a line without an outcome that has its number, and the batch of that line: nothing
+# that was sent later has settled the account.
 _IS_UNDECIDED = f"""
-    line.batch_id = ANY (ARRAY(
-        SELECT id FROM batch
-        WHERE import_supplier_id = :import_supplier_id
-          AND kind = '{BatchKind.ACCOUNTS}' AND mode IN ({_KEEPING}) AND source = '{BatchSource.UPLOAD}'
-          AND state <> '{BatchState.COMPLETED}'))
-    AND line.external_account_number = process.external_account_number
-    AND line.status = '{LineStatus.PENDING}' AND line.chunk_line IS NULL
-    AND process.state <> '{ImportState.SKIPPED}'
+    process.state <> '{ImportState.SKIPPED}'
     AND NOT {_is_later("process.extracted_at", "process.sent_at >= batch.created_at")}
     AND NOT {_is_later("process.refused_extracted_at", "process.refused_sent_at >= batch.created_at")}
     AND NOT EXISTS (
@@ -306,17 +321,33 @@ _IS_UNDECIDED = f"""
           AND acknowledgement.external_account_number = line.external_account_number
           AND acknowledged_at >= batch.created_at)
 """
+# The lines of unfinished batches without an outcome that have a newer version of an account, and the account.
+# For one batch, these are the versions of its accounts that wait in any batch. Each table is read by the key
+# of what was read before (OFFSET 0 keeps it from being joined), so only what waits is read.
 _UNDECIDED = f"""
-    FROM account_import_process AS process, batch_line AS line JOIN batch ON batch.id = line.batch_id
-    WHERE process.import_supplier_id = :import_supplier_id AND {_IS_UNDECIDED}
-      AND (:batch_id IS NULL OR EXISTS (
-          SELECT FROM batch_line AS own
-          WHERE own.batch_id = :batch_id AND own.external_account_number = line.external_account_number))
+    FROM {_UNFINISHED} AS batch
+    CROSS JOIN LATERAL (
+        SELECT first_line, last_line FROM batch_chunk
+        WHERE batch_id = batch.id AND state <> '{ChunkState.DONE}' OFFSET 0) AS chunk
+    CROSS JOIN LATERAL (
+        SELECT * FROM batch_line
+        WHERE batch_id = batch.id AND line_number BETWEEN chunk.first_line AND chunk.last_line
+          AND status = '{LineStatus.PENDING}' AND chunk_line IS NULL
+          AND (:batch_id IS NULL OR external_account_number IN (
+              SELECT external_account_number FROM batch_line AS own
+              WHERE own.batch_id = :batch_id AND own.external_account_number IS NOT NULL)) OFFSET 0) AS line
+    CROSS JOIN LATERAL (
+        SELECT * FROM account_import_process
+        WHERE import_supplier_id = :import_supplier_id
+          AND external_account_number = line.external_account_number OFFSET 0) AS process
+    WHERE {_IS_UNDECIDED}
 """
-# With OFFSET it is evaluated for the accounts of a page, and not joined for all accounts.
+# Condition on a process: it is one of these accounts. It finds the lines by their number.
 _IS_WAITING = f"""
-    EXISTS (SELECT FROM batch_line AS line JOIN batch ON batch.id = line.batch_id
-            WHERE {_IS_UNDECIDED} OFFSET 0)
+    EXISTS (SELECT FROM {_UNFINISHED} AS batch JOIN batch_line AS line ON line.batch_id = batch.id
+            WHERE line.external_account_number = process.external_account_number
+              AND line.status = '{LineStatus.PENDING}' AND line.chunk_line IS NULL
+              AND {_IS_UNDECIDED} OFFSET 0)
 """
 
 # Condition on a line: operators excluded its account before it was staged, or it was erased.
@@ -336,39 +367,50 @@ _IS_ERASED = """EXISTS (
           WHERE own.import_supplier_id = :import_supplier_id
             AND own.external_account_number = line.external_account_number)))"""
 
+_SENT_LINES = f"""
+    SELECT line.external_account_number, line.batch_id, line.line_number,
+           CASE WHEN {_IS_MARKED}
+                     OR line.external_account_number IS NULL AND line.status = '{LineStatus.SKIPPED}'
+                THEN '{LineStatus.SKIPPED}'
+                WHEN line.status = '{LineStatus.FAILED}' THEN line.status
+                ELSE '{LineStatus.PENDING}' END AS status, line.errors,
+           batch.created_at AS sent_at, line.external_account_number IS NULL AS unnumbered,
+           coalesce(line.external_account_number, '') AS number_key,
+           CASE WHEN line.external_account_number IS NULL
+                THEN CAST(line.batch_id AS text) ELSE '' END AS batch_key,
+           CASE WHEN line.external_account_number IS NULL THEN line.line_number ELSE 0 END AS line_key,
+           false AS is_created
+    FROM batch JOIN batch_line AS line ON line.batch_id = batch.id
+    WHERE batch.import_supplier_id = :import_supplier_id
+      AND batch.kind = '{BatchKind.ACCOUNTS}'
+      AND (batch.id = :batch_id OR (:batch_id IS NULL AND batch.mode IN ({_KEEPING})))
+      AND (line.errors IS NULL OR NOT line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]')
+      AND NOT EXISTS (
+          SELECT FROM account_import_process AS process
+          WHERE process.import_supplier_id = :import_supplier_id
+            AND process.external_account_number = line.external_account_number)
+"""
+
+
+def _newest(lines: str) -> str:
+    return f"""
+        SELECT DISTINCT ON (unnumbered, number_key, batch_key, line_key) * FROM ({lines}) AS sent
+        ORDER BY unnumbered, number_key, batch_key, line_key, batch_id DESC, line_number"""
+
+
 # The account numbers without an import process on lines of stage and import batches (or of one batch in any
 # mode), each with its newest line, and all lines without a number. The newest batch has the largest id. A
-# line that repeats the number of an earlier one never counts. Also accounts with an import process of which
-# a newer version waits. The status is FAILED, SKIPPED, or PENDING for every other one.
-UNSTAGED = f"""
-    SELECT DISTINCT ON (unnumbered, number_key, batch_key, line_key) *
-    FROM (
-        SELECT line.external_account_number, line.batch_id, line.line_number,
-               CASE WHEN {_IS_MARKED}
-                         OR line.external_account_number IS NULL AND line.status = '{LineStatus.SKIPPED}'
-                    THEN '{LineStatus.SKIPPED}'
-                    WHEN line.status = '{LineStatus.FAILED}' THEN line.status
-                    ELSE '{LineStatus.PENDING}' END AS status, line.errors,
-               batch.created_at AS sent_at, line.external_account_number IS NULL AS unnumbered,
-               coalesce(line.external_account_number, '') AS number_key,
-               CASE WHEN line.external_account_number IS NULL
-                    THEN CAST(line.batch_id AS text) ELSE '' END AS batch_key,
-               CASE WHEN line.external_account_number IS NULL THEN line.line_number ELSE 0 END AS line_key
-        FROM batch JOIN batch_line AS line ON line.batch_id = batch.id
-        WHERE batch.import_supplier_id = :import_supplier_id
-          AND batch.kind = '{BatchKind.ACCOUNTS}'
-          AND (batch.id = :batch_id OR (:batch_id IS NULL AND batch.mode IN ({_KEEPING})))
-          AND (line.errors IS NULL OR NOT line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]')
-          AND NOT EXISTS (
-              SELECT FROM account_import_process AS process
-              WHERE process.import_supplier_id = :import_supplier_id
-                AND process.external_account_number = line.external_account_number)
-        UNION ALL
-        SELECT line.external_account_number, line.batch_id, line.line_number, line.status, line.errors,
-               batch.created_at, false, line.external_account_number, '', 0
-        {_UNDECIDED}) AS sent
-    ORDER BY unnumbered, number_key, batch_key, line_key, batch_id DESC, line_number
-"""
+# line that repeats the number of an earlier one never counts. The status is FAILED, SKIPPED, or PENDING for
+# every other one.
+_UNSTAGED = _newest(_SENT_LINES)
+# The same, and the accounts with an import process of which a newer version waits.
+UNSETTLED = _newest(f"""
+    {_SENT_LINES}
+    UNION ALL
+    SELECT line.external_account_number, line.batch_id, line.line_number, line.status, line.errors,
+           batch.created_at, false, line.external_account_number, '', 0,
+           process.state = '{ImportState.IMPORTED}'
+    {_UNDECIDED}""")
 
 #: The rows that acknowledge a line which has no number or adds data.
 OF_LINE = """
@@ -388,16 +430,30 @@ BATCH_ID = bindparam("batch_id", type_=Uuid)
 
 # Condition on the errors of an item: one has the code that is wanted, if any is.
 _HAS_CODE = "(:code IS NULL OR {} @> jsonb_build_array(jsonb_build_object('code', :code)))"
-_WANTED = (bindparam("status", type_=Text), bindparam("code", type_=Text))
+_WANTED = (
+    bindparam("status", type_=Text),
+    bindparam("code", type_=Text),
+    bindparam("is_created", type_=Boolean),
+)
 
 #: Counts of refused, waiting, skipped and acknowledged items without an import process.
 COUNT_UNSTAGED = text(f"""
-    WITH unstaged AS MATERIALIZED ({UNSTAGED})
+    WITH unstaged AS MATERIALIZED ({_UNSTAGED})
     SELECT count(*) FILTER (WHERE status = '{LineStatus.FAILED}') AS refused,
            count(*) FILTER (WHERE status = '{LineStatus.PENDING}') AS waiting,
            count(*) FILTER (WHERE status = '{LineStatus.SKIPPED}') AS skipped,
            count(*) FILTER (WHERE status <> '{LineStatus.SKIPPED}' AND {ACKNOWLEDGED}) AS acknowledged
     FROM unstaged AS line
+""").bindparams(BATCH_ID)
+
+#: The latest acknowledgements of those that count as acknowledged.
+ACKNOWLEDGED_UNSTAGED = text(f"""
+    WITH unstaged AS MATERIALIZED ({_UNSTAGED})
+    SELECT CASE WHEN unnumbered THEN (SELECT max(id) {OF_LINE})
+           ELSE (SELECT max(id) FROM acknowledgement
+                 WHERE acknowledgement.import_supplier_id = :import_supplier_id
+                   AND acknowledgement.external_account_number = line.external_account_number) END AS id
+    FROM unstaged AS line WHERE status <> '{LineStatus.SKIPPED}' AND {ACKNOWLEDGED}
 """).bindparams(BATCH_ID)
 
 # Condition: a newer version of the process was refused, and that is not acknowledged.
@@ -422,7 +478,7 @@ _REFUSED = f"""
 
 #: Their error codes, and the first lines of each. A newer version of a single request has no line.
 REFUSED_BY_CODE = text(f"""
-    WITH unstaged AS MATERIALIZED ({UNSTAGED}),
+    WITH unstaged AS MATERIALIZED ({_UNSTAGED}),
     found AS (
         SELECT item ->> 'code' AS code, item ->> 'attr' AS path, batch_id, line_number,
                coalesce(external_account_number, batch_id || ' ' || line_number) AS item_key,
@@ -437,7 +493,7 @@ REFUSED_BY_CODE = text(f"""
 #: Those that can be acknowledged, with one error code or any, in the order of the lines. A staged account is
 #: skipped instead.
 LIST_REFUSED = text(f"""
-    WITH unstaged AS MATERIALIZED ({UNSTAGED})
+    WITH unstaged AS MATERIALIZED ({_UNSTAGED})
     SELECT external_account_number, batch_id, line_number, '{LineStatus.FAILED}' AS status, errors,
            false AS adds_data
     FROM ({_REFUSED}) AS refused
@@ -446,14 +502,19 @@ LIST_REFUSED = text(f"""
 """).bindparams(BATCH_ID, bindparam("code", type_=Text))
 
 
-#: The processes on the lines of a batch: they are found by their numbers, however many the supplier has.
-ACCOUNTS_OF_BATCH = """(
-    SELECT found.*
-    FROM (SELECT DISTINCT external_account_number FROM batch_line WHERE batch_id = :batch_id) AS own
-    CROSS JOIN LATERAL (
-        SELECT * FROM account_import_process
-        WHERE import_supplier_id = :import_supplier_id
-          AND external_account_number = own.external_account_number OFFSET 0) AS found)"""
+def _accounts_of_batch(chosen: str = "") -> str:
+    """Return the processes on the lines of a batch: they are found by their numbers."""
+    return f"""(
+        SELECT found.*
+        FROM (SELECT DISTINCT external_account_number FROM batch_line
+              WHERE batch_id = :batch_id {chosen}) AS own
+        CROSS JOIN LATERAL (
+            SELECT * FROM account_import_process
+            WHERE import_supplier_id = :import_supplier_id
+              AND external_account_number = own.external_account_number OFFSET 0) AS found)"""
+
+
+ACCOUNTS_OF_BATCH = _accounts_of_batch()
 
 
 def _count_by_state(processes: str, counted: str = "DISTINCT process.id") -> TextClause:
@@ -483,21 +544,22 @@ COUNT_REMOVED_LINES = text(f"""
 
 #: Counts the open lines of batches of accounts whose lines are about to be removed, by their newest lines.
 COUNT_BEFORE_REMOVAL = text(f"""
-    WITH unstaged AS MATERIALIZED ({UNSTAGED})
+    WITH unsettled AS MATERIALIZED ({UNSETTLED})
     SELECT count(*) FILTER (WHERE status = '{LineStatus.FAILED}') AS refused,
            count(*) FILTER (WHERE status = '{LineStatus.PENDING}') AS waiting
-    FROM unstaged AS line WHERE batch_id = :removed_id AND NOT {ACKNOWLEDGED}
+    FROM unsettled AS line WHERE batch_id = :removed_id AND NOT {ACKNOWLEDGED}
 """).bindparams(BATCH_ID)
 
-#: One page of unacknowledged items without an import process: accounts first, then lines without a number.
-#: The four keys are those of the last item of the previous page.
-LIST_UNSTAGED = text(f"""
-    WITH unstaged AS MATERIALIZED ({UNSTAGED})
+#: One page of unacknowledged items that are unsettled: accounts first, then lines without a number. The four
+#: keys are those of the last item of the previous page.
+LIST_UNSETTLED = text(f"""
+    WITH unsettled AS MATERIALIZED ({UNSETTLED})
     SELECT external_account_number, batch_id, line_number, status, errors, false AS adds_data,
            unnumbered, number_key, batch_key, line_key
-    FROM unstaged AS line
+    FROM unsettled AS line
     WHERE status <> '{LineStatus.SKIPPED}' AND NOT {ACKNOWLEDGED}
       AND (:status IS NULL OR status = :status) AND {_HAS_CODE.format("errors")}
+      AND (CAST(:is_created AS boolean) IS NULL OR is_created = :is_created)
       AND (unnumbered, number_key, batch_key, line_key)
           > (:unnumbered, :number_key, :batch_key, CAST(:line_key AS bigint))
     ORDER BY unnumbered, number_key, batch_key, line_key LIMIT :limit
@@ -509,41 +571,42 @@ _STAGED_REASON = f"""
          ELSE '{OpenReason.CREATED_OLDER_VERSION}' END"""
 
 
-def _list_staged(among: str = "") -> TextClause:
+def _list_staged(processes: str) -> TextClause:
     return text(f"""
         SELECT process.external_account_number, process.external_account_number AS after,
                {_STAGED_REASON} AS reason,
                refused_batch_id AS batch_id, refused_line_number AS line_number, refused_errors AS errors
-        FROM account_import_process AS process
+        FROM {processes} AS process
         WHERE process.import_supplier_id = :import_supplier_id AND process.external_account_number > :after
-          {among} AND NOT {_IS_WAITING}
           AND (process.state IN ({_NOT_CREATED})
                OR (process.state = '{ImportState.IMPORTED}' AND refused_at IS NOT NULL AND {_LEFT_OPEN}))
           AND (:reason IS NULL OR {_STAGED_REASON} = :reason) AND {_HAS_CODE.format("refused_errors")}
+          AND (CAST(:is_created AS boolean) IS NULL
+               OR (process.state = '{ImportState.IMPORTED}') = :is_created)
+          AND NOT {_IS_WAITING}
         ORDER BY process.external_account_number LIMIT :limit""").bindparams(
-        bindparam("reason", type_=Text), bindparam("code", type_=Text)
+        bindparam("reason", type_=Text), *_WANTED[1:]
     )
 
 
 #: One page of the accounts that are staged but not created, or were created from an older version: of a
 #: supplier, and of those on the lines of a batch.
-LIST_STAGED = _list_staged()
-LIST_STAGED_OF_BATCH = _list_staged("""AND process.external_account_number IN (
-    SELECT external_account_number FROM batch_line AS line WHERE line.batch_id = :batch_id)""").bindparams(
+LIST_STAGED = _list_staged("account_import_process")
+LIST_STAGED_OF_BATCH = _list_staged(_accounts_of_batch("AND external_account_number > :after")).bindparams(
     BATCH_ID
 )
 
-#: Keeps the same items and all others that were not staged for a comparison, with whether they are
-#: acknowledged. Only all together can be told which line is the newest of its account.
+#: Keeps what was not staged for a comparison, with whether it is acknowledged. Only all together can be told
+#: which line is the newest of its account.
 KEEP_UNSTAGED = text(f"""
-    WITH unstaged AS MATERIALIZED ({UNSTAGED})
+    WITH unstaged AS MATERIALIZED ({_UNSTAGED})
     INSERT INTO compared_line (comparison_id, number, batch_id, line_number, status, is_acknowledged)
     SELECT :comparison_id, row_number() OVER (), batch_id, line_number, status, {ACKNOWLEDGED}
     FROM unstaged AS line WHERE :batch_id IS NULL OR batch_id = :batch_id
 """).bindparams(BATCH_ID, bindparam("comparison_id", type_=Uuid))
 #: The places before the first item of each, with the names of their columns.
 FIRST_STAGED: dict[str, Any] = {"after": ""}
-FIRST_UNSTAGED: dict[str, Any] = {"unnumbered": False, "number_key": "", "batch_key": "", "line_key": -1}
+FIRST_UNSETTLED: dict[str, Any] = {"unnumbered": False, "number_key": "", "batch_key": "", "line_key": -1}
 FIRST_ADDED: dict[str, Any] = {"after_batch": UUID(int=0), "after_line": 0}
 
 # The lines of a batch of added data, or of all import batches of the supplier, by outcome: ADDED, SKIPPED
@@ -582,4 +645,4 @@ LIST_ADDED_LINES = text(f"""
     WHERE outcome IN ('{LineStatus.FAILED}', '{LineStatus.PENDING}')
       AND (:status IS NULL OR outcome = :status) AND NOT is_acknowledged AND {_HAS_CODE.format("errors")}
     ORDER BY batch_id, line_number LIMIT :limit
-""").bindparams(BATCH_ID, bindparam("after_batch", type_=Uuid), *_WANTED)
+""").bindparams(BATCH_ID, bindparam("after_batch", type_=Uuid), *_WANTED[:2])

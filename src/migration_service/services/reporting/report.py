@@ -177,9 +177,9 @@ def _read_whole(session: Session, subject: ReportSubject) -> dict[str, Any]:
     return {
         "plans": report_plans(session, plans),
         "acknowledged": acknowledgements.list_acknowledgements(
-            session, supplier.id, limit=MOST_ACKNOWLEDGED, stays_out=True
+            session, supplier.id, limit=MOST_ACKNOWLEDGED
         ).all(),
-        "all_acknowledged": acknowledgements.count_acknowledgements(session, supplier.id, stays_out=True),
+        "all_acknowledged": acknowledgements.count_acknowledgements(session, supplier.id),
         "trend": read_trend(session, supplier.id),
     }
 

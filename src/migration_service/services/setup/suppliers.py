@@ -174,7 +174,12 @@ def _require_no_limit_to(session: Session, supplier: ImportSupplier) -> None:
 
 
 def _get_row(session: Session, code: str) -> ImportSupplier:
-    return session.get_one(ImportSupplier, get_import_supplier(session, code, organisation_id=None).id)
+    """Return the row, locked, so that nobody removes it before it is changed."""
+    known = get_import_supplier(session, code, organisation_id=None)
+    row = session.get(ImportSupplier, known.id, with_for_update=True)
+    if row is None:
+        raise ImportSupplierNotFoundError(found=code)
+    return row
 
 
 def _check_code(code: str) -> None:

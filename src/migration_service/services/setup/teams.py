@@ -36,11 +36,13 @@ def create_operations_team(
 def get_operations_team(session: Session, name: str, organisation_name: str | None) -> OperationsTeam:
     """Return the organisation's own team with this name, or the shared one if the organisation is None.
 
-    Raise OperationsTeamNotFoundError or OrganisationNotFoundError.
+    It is locked, so that nobody removes it before it is changed. Raise OperationsTeamNotFoundError or
+    OrganisationNotFoundError.
     """
     owner = None if organisation_name is None else get_organisation(session, organisation_name).id
     wanted = OperationsTeam.name == name, OperationsTeam.organisation_id.is_not_distinct_from(owner)
-    team = session.scalar(select(OperationsTeam).where(*wanted)) if is_name(name) else None
+    locked = select(OperationsTeam).where(*wanted).with_for_update()
+    team = session.scalar(locked) if is_name(name) else None
     if team is None:
         raise OperationsTeamNotFoundError(found=name)
     return team

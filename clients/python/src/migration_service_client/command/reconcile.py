@@ -45,7 +45,7 @@ from migration_service_client.requests import as_sent
     help="Compare all accounts. Otherwise those of which nothing has changed count as the last time.",
 )
 @json_option
-@online(patience=60)
+@online(patience=120)
 def reconcile(
     *,
     target: str,

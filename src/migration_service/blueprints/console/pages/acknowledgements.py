@@ -9,7 +9,7 @@ from werkzeug.wrappers import Response
 
 from migration_service.blueprints.console.access import current_operator, supplier_of
 from migration_service.blueprints.console.acting import Done, Facts, Preview, ReasonForm, act
-from migration_service.blueprints.console.filters import read_id, read_line
+from migration_service.blueprints.console.filters import read_id, read_line, read_yes_no
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import ngettext
 from migration_service.blueprints.console.lists import list_at, show_list
@@ -39,16 +39,17 @@ _COLUMNS = "external_account_number batch_id line_number acknowledged_by acknowl
 
 @list_at(blueprint, "/")
 def show_all(code: str) -> Response:
-    """List acknowledgements, newest first."""
+    """List why accounts and lines stay out, newest first: of all, or of what was sent and is not created."""
     with resources().Session.begin() as session:
         supplier = supplier_of(session, code)
+    wanted = {"not_created": read_yes_no("created") is False}
     return show_list(
         "acknowledgements.html",
-        lambda session, **page: list_acknowledgements(session, supplier.id, **page).all(),
+        lambda session, **page: list_acknowledgements(session, supplier.id, **page, **wanted).all(),
         _COLUMNS,
         lambda session, _found: {
             "supplier": supplier,
-            "number": count_acknowledgements(session, supplier.id),
+            "number": count_acknowledgements(session, supplier.id, **wanted),
         },
         key="id",
         read_key=row_id,

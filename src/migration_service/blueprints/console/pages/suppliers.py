@@ -13,7 +13,7 @@ from migration_service.blueprints.console.access import supplier_of
 from migration_service.blueprints.console.charts import draw_codes
 from migration_service.blueprints.console.counting import count_accounts_by_state, created_by_day, keep
 from migration_service.blueprints.console.display import name_batch
-from migration_service.blueprints.console.filters import read_word
+from migration_service.blueprints.console.filters import read_word, read_yes_no
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.lists import PAGE, list_at, show_list, write_rows
 from migration_service.blueprints.console.masking import mask_differences
@@ -211,7 +211,7 @@ def download_differences(code: str) -> Response:
 
 @list_at(blueprint, "/<code>/open/")
 def show_open(code: str) -> Response:
-    """List what is open, of the supplier or of a batch, with any or one reason or error code."""
+    """List what is open, of the supplier or of a batch, or some of it."""
     sessions = resources().Session
     with sessions.begin() as session:
         supplier = supplier_of(session, code)
@@ -220,6 +220,7 @@ def show_open(code: str) -> Response:
 
     def find(_session: Session, *, before: OpenItem | None, limit: int) -> list[OpenItem]:
         wanted: dict[str, Any] = {"batch_id": batch, "reason": reason, "code": error}
+        wanted["is_created"] = read_yes_no("created")
         return [*islice(find_open(sessions, supplier.id, after=before, size=limit, **wanted), limit)]
 
     def more(session: Session, _found: object) -> dict[str, Any]:
