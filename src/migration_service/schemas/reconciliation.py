@@ -57,7 +57,7 @@ class SentAnswerSchema(AnswerSchema):
     """Counts of what was sent, by outcome. Each account number counts once."""
 
     sent = answers.Integer("The sum of the five numbers that follow.", 100_000)
-    refused = answers.Integer("Refused, with nothing staged.", 1)
+    refused = answers.Integer("Refused by validation or by the database, with nothing staged.", 1)
     waiting = answers.Integer("On lines that are pending or were only validated, with nothing staged.", 0)
     staged = answers.Integer("Staged and not created, also if a newer version waits.", 0)
     created = answers.Integer("Accounts that exist, also if a newer version waits.", 99_999)
@@ -204,8 +204,9 @@ class BookTotalAnswerSchema(AnswerSchema):
     skipped = answers.Float("The total of accounts that operators excluded.", 0.0)
     created = answers.Sum("The total of created accounts, without data that was added later.", -1216.85)
     unaccounted = answers.Sum(
-        "`file` minus what is refused, waiting, repeated, staged, skipped and created. Null without "
-        "`batch`. It differs from 0 if other batches or requests sent other values for the accounts.",
+        "`file` minus what is refused, waiting, repeated, staged, skipped and created. Null without `batch`, "
+        "and once its lines were removed. It differs from 0 if other batches or requests sent other values "
+        "for the accounts.",
         0.0,
         allow_none=True,
     )
@@ -243,7 +244,8 @@ class BookTotalsAnswerSchema(AnswerSchema):
         "True if none of them differs and the whole file could be read, or null.", True, allow_none=True
     )
     has_other_versions = answers.Boolean(
-        "Whether other batches or requests sent versions of the accounts of the batch, or one was erased.",
+        "Whether other batches or requests sent versions of the accounts of the batch, or one was erased, so "
+        "that values may be unaccounted for without a fault.",
         False,
     )
     unreadable_lines = answers.Integer(

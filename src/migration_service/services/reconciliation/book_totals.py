@@ -34,63 +34,46 @@ _NO_TOTAL = ("customers", "meter_points", "agreements")
 
 @dataclass(slots=True)
 class BookTotal:
-    """One measure of a book, by outcome. Amounts are in euros."""
+    """One measure of a book by outcome, as `BookTotalAnswerSchema` describes it."""
 
     measure: str
-    #: The supplier's value, and the sum over all lines of the file. None if the supplier gave no value, or if
-    #: the totals are not those of one file.
     given: Decimal | None = None
     file: Decimal | None = None
-    #: `file` minus `given`.
     difference: Decimal | None = None
-    #: The parts in refused accounts and lines and in those that wait, and how much of both is acknowledged.
     refused: Decimal = _NOTHING
     waiting: Decimal = _NOTHING
     acknowledged: Decimal = _NOTHING
-    #: The part in lines that repeat the account of an earlier line of the same file.
     repeated: Decimal = _NOTHING
     staged: Decimal = _NOTHING
     skipped: Decimal = _NOTHING
     created: Decimal = _NOTHING
-    #: `file` minus the refused, waiting, repeated, staged, skipped and created parts. None without a file,
-    #: and once its lines were removed. Not zero if another batch sent other values for the accounts.
     unaccounted: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SentBook:
-    """A file of accounts, and whether it matches the supplier's control totals."""
+    """A file of accounts, as `SentBookAnswerSchema` describes it."""
 
     batch_id: UUID
     file_name: str | None
     file_sha256: str | None
     file_bytes: int | None
-    #: The number of control totals that differ, or None if none were given.
     control_totals_differing: int | None
-    #: Whether no total differs and the whole file could be read, or None if none were given.
     control_totals_as_given: bool | None
-    #: Whether later files have all of its accounts.
     is_superseded: bool
 
 
 @dataclass(slots=True)
 class BookTotals:
-    """The totals of a book. The names are those of the interface."""
+    """The totals of a book, as `BookTotalsAnswerSchema` describes them."""
 
     totals: list[BookTotal] = field(default_factory=list)
-    #: Whether the supplier gave control totals. None if the totals are not those of one file of accounts.
     given: bool | None = None
-    #: The number of control totals that differ from the file.
     differing: int | None = None
-    #: Whether no total differs and the whole file could be read, or None if there is nothing to compare.
     as_given: bool | None = None
-    #: Whether other batches or requests sent versions of the accounts, or one was erased, so that values may
-    #: be unaccounted for without a fault.
     has_other_versions: bool = False
-    #: The numbers of unreadable lines, and of unreadable amounts, among the lines that were not staged.
     unreadable_lines: int = 0
     unreadable_amounts: int = 0
-    #: The newest files of the supplier, newest first, or the file of the batch.
     files: list[SentBook] = field(default_factory=list)
 
     @property

@@ -34,7 +34,6 @@ from migration_payloads.normal_form import ACCOUNT, read_json
 from migration_payloads.rules.catalogue import RULES_VERSION
 from migration_payloads.schemas.account import read_account
 from migration_payloads.schemas.json import encode_json
-from migration_service.errors import DuplicateLineError
 from migration_service.formats import write_csv
 from migration_service.models import ComparedPiece, Comparison, Ledger
 from migration_service.services.reconciliation.created_sql import (
@@ -49,6 +48,7 @@ from migration_service.services.reconciliation.differences import (
     Totals,
     join_measures,
 )
+from migration_service.services.reconciliation.submitted import PAGE_OF_LINES
 from migration_service.states import ImportState, StagingResult
 
 #: The number of accounts read together, and how many a piece of them has on average.
@@ -293,10 +293,7 @@ _LIST_ACCOUNTS = text(f"""
 #: which nothing is staged has no id.
 _LIST_PAGE_OF_BATCH = text(f"""
     SELECT {_COLUMNS}, line.line_number AS place
-    FROM (SELECT line_number, external_account_number FROM batch_line
-          WHERE batch_id = :batch_id AND line_number > :after
-            AND (errors IS NULL OR NOT errors @> '[{{"code": "{DuplicateLineError.code}"}}]')
-          ORDER BY line_number LIMIT :limit) AS line
+    FROM {PAGE_OF_LINES} AS line
     LEFT JOIN LATERAL (
         SELECT *, xmin FROM account_import_process
         WHERE import_supplier_id = :import_supplier_id

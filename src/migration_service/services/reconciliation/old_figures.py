@@ -41,6 +41,7 @@ from migration_service.services.batches.intake.spool import SpooledLines, spool
 from migration_service.services.batches.intake.storing import IntakeLimits
 from migration_service.services.reconciliation.created_sql import PLAN_EACH_TIME
 from migration_service.services.reconciliation.differences import FigureTotals, Totals
+from migration_service.services.reconciliation.submitted import PAGE_OF_LINES
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import Figure, FigureBucket, ImportState, TransactionPeriod
 
@@ -452,10 +453,7 @@ _PAGE = text(f"""
 #: The same for the accounts on the lines of a batch. An account on two lines counts on the first.
 _PAGE_OF_BATCH = text(f"""
     SELECT line.line_number AS place, {_SELECTED}
-    FROM (SELECT line_number, external_account_number FROM batch_line
-          WHERE batch_id = :batch_id AND line_number > :after
-            AND (errors IS NULL OR NOT errors @> '[{{"code": "{DuplicateLineError.code}"}}]')
-          ORDER BY line_number LIMIT :limit) AS line
+    FROM {PAGE_OF_LINES} AS line
     LEFT JOIN LATERAL (
         SELECT * FROM old_figure
         WHERE import_supplier_id = :import_supplier_id

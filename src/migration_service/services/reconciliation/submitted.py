@@ -43,38 +43,24 @@ _STATUS_OF: dict[OpenReason | None, LineStatus] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submitted:
-    """The numbers of sent accounts and lines by outcome. The first is the sum of the next five."""
+    """The numbers of sent accounts and lines by outcome, as `SentAnswerSchema` describes them."""
 
     sent: int = 0
-    #: Refused by validation or by the database, and not staged.
     refused: int = 0
-    #: Not decided yet: the line is pending, or its batch only validates, and nothing is staged.
     waiting: int = 0
-    #: Staged, and not created.
     staged: int = 0
     created: int = 0
-    #: Excluded by operators, or erased.
     skipped: int = 0
-    #: Refused, waiting, or created from an older version, and acknowledged with a reason.
     acknowledged: int = 0
-    #: Of these, the created ones.
     created_acknowledged: int = 0
-    #: Refused, waiting, staged, or created from an older version, minus the acknowledged ones, and the lines
-    #: of added data that are neither added nor acknowledged. An older version is one of which a newer one was
-    #: refused or waits.
     open: int = 0
-    #: Lines of stage and import batches that are no longer kept, and how many lines of all batches were open
-    #: when they were removed: nobody knows what became of their accounts.
     lines_removed: int = 0
     removed_refused: int = 0
     removed_waiting: int = 0
-    #: The numbers of staged, and of created, accounts that are older than a refused version.
     staged_older_version: int = 0
     created_older_version: int = 0
-    #: The same of those of which a newer version waits.
     staged_version_waits: int = 0
     created_version_waits: int = 0
-    #: The open lines of added data: refused, and not processed yet.
     added_lines_refused: int = 0
     added_lines_waiting: int = 0
 
@@ -367,6 +353,16 @@ _IS_ERASED = """EXISTS (
           WHERE own.import_supplier_id = :import_supplier_id
             AND own.external_account_number = line.external_account_number)))"""
 
+# Condition on a line: it does not repeat the account of an earlier line of its file.
+_IS_FIRST = f"""
+    (line.errors IS NULL OR NOT line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]')"""
+
+#: A page of such lines of a batch.
+PAGE_OF_LINES = f"""(
+    SELECT line_number, external_account_number FROM batch_line AS line
+    WHERE batch_id = :batch_id AND line_number > :after AND {_IS_FIRST}
+    ORDER BY line_number LIMIT :limit)"""
+
 _SENT_LINES = f"""
     SELECT line.external_account_number, line.batch_id, line.line_number,
            CASE WHEN {_IS_MARKED}
@@ -384,7 +380,7 @@ _SENT_LINES = f"""
     WHERE batch.import_supplier_id = :import_supplier_id
       AND batch.kind = '{BatchKind.ACCOUNTS}'
       AND (batch.id = :batch_id OR (:batch_id IS NULL AND batch.mode IN ({_KEEPING})))
-      AND (line.errors IS NULL OR NOT line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]')
+      AND {_IS_FIRST}
       AND NOT EXISTS (
           SELECT FROM account_import_process AS process
           WHERE process.import_supplier_id = :import_supplier_id
