@@ -20,13 +20,12 @@ from migration_service_client.command.output import count, json_option, progress
 from migration_service_client.command.probe import probe
 from migration_service_client.command.runs import COMMAND, Run, Runs, journal_of, make_order
 from migration_service_client.command.single import LineSender, Payload, find_repeated
+from migration_service_client.command.watch import count_done
 from migration_service_client.models import BatchProgressAnswer
 
 #: The most lines of a file that is sent in single requests unless told otherwise.
 _FEW = 100
 _KINDS = ("accounts", "notes", "transactions", "statements", "payment-instructions")
-#: Statuses of lines that have no outcome yet.
-_OPEN = ("PENDING", "DEFERRED")
 #: The status of a line whose account exists, and the warning if that differs from the line.
 _EXISTS, _DIFFERS = "ALREADY_IMPORTED", "payload_differs"
 #: By how much the moment of a new batch may seem to be before it was sent.
@@ -232,10 +231,7 @@ class _Sending:
                 self._journal.append({"batch_id": self._run.batch_id}, to_disk=True)
             if totals is not None:
                 client.set_control_totals(self._run.batch_id, **totals)
-            with progress("Processing", self._lines(client, self._run.batch_id)) as bar:
-                batch = client.wait_for_batch(
-                    self._run.batch_id, progress=lambda it: bar.update(_done(it) - bar.pos)
-                )
+            batch = _wait(client, self._run.batch_id, "Processing")
         if batch.state in _ENDED and not self._run.has_ended:
             self._journal.append({"ended": batch.state, "counts": batch.counts}, to_disk=True)
         self._tell_end(batch.counts, batch.warning_counts, batch)
@@ -244,8 +240,7 @@ class _Sending:
         """Say what the file would replace, as a dry run tells, and ask whether to go on unless `is_sure`."""
         with self._service.client() as client:
             batch_id = self._start(client, "dry-run", uuid4().hex).batch_id
-            with progress("Previewing", self._lines(client, batch_id)) as bar:
-                batch = client.wait_for_batch(batch_id, progress=lambda it: bar.update(_done(it) - bar.pos))
+            batch = _wait(client, batch_id, "Previewing")
         say(f"A dry run (batch {batch_id}): {_tell(batch.counts) or 'nothing'}.", err=True)
         if batch.counts.get("FAILED"):
             say(f"What is wrong: migration-client batches results {batch_id} --status FAILED", err=True)
@@ -319,10 +314,6 @@ class _Sending:
             )
         return batch.batch_id
 
-    @staticmethod
-    def _lines(client: Client, batch_id: str) -> int:
-        return client.get_batch(batch_id).lines
-
     def _tell_end(
         self, counts: dict[str, int], warnings: dict[str, int], batch: BatchProgressAnswer | None = None
     ) -> None:
@@ -365,8 +356,10 @@ class _Sending:
         return str(self._file if beside else self._journal.path)
 
 
-def _done(batch: BatchProgressAnswer) -> int:
-    return batch.lines - sum(batch.counts.get(it, 0) for it in _OPEN)
+def _wait(client: Client, batch_id: str, label: str) -> BatchProgressAnswer:
+    """Show the progress of a batch until it ends or is paused, and return it."""
+    with progress(label, client.get_batch(batch_id).lines) as bar:
+        return client.wait_for_batch(batch_id, progress=lambda it: bar.update(count_done(it) - bar.pos))
 
 
 def _tell(counts: dict[str, int]) -> str:

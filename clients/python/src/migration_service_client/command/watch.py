@@ -40,7 +40,7 @@ def watch_batch(client: Client, batch: BatchProgressAnswer, as_json: bool) -> No
 
         def show(found: BatchProgressAnswer) -> None:
             nonlocal told_at
-            bar.update(_done(found) - bar.pos)
+            bar.update(count_done(found) - bar.pos)
             if not is_terminal and not as_json and time.monotonic() - told_at > TELL_EVERY:
                 told_at = time.monotonic()
                 say(_headline(found), err=True)
@@ -59,12 +59,13 @@ def watch_undo(client: Client, undo: Any, as_json: bool) -> None:
         click.get_current_context().exit(1)
 
 
-def _done(batch: BatchProgressAnswer) -> int:
+def count_done(batch: BatchProgressAnswer) -> int:
+    """Return the number of lines that have an outcome."""
     return batch.lines - sum(batch.counts.get(it, 0) for it in _OPEN)
 
 
 def _headline(batch: BatchProgressAnswer) -> str:
-    parts = [batch.state, f"{_done(batch)} of {count(batch.lines, 'line')}"]
+    parts = [batch.state, f"{count_done(batch)} of {count(batch.lines, 'line')}"]
     parts.append(f"{batch.counts.get('FAILED', 0)} failed")
     if batch.rate:
         parts.append(f"{batch.rate:.1f} lines/s")
