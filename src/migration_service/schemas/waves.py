@@ -103,23 +103,19 @@ class BrakeBodySchema(_Part):
     stop_count_warnings = Values(Text(), "A line with one of these warnings also counts.", ["ledger_missing"])
 
 
-def _window() -> Object:
-    return Object(WindowSchema, f"When it may run. {_NO_WINDOW}", _WINDOW)
+class _Settings(CommandFields):
+    """What a wave has, by default that of its plan."""
 
-
-def _lines_per_minute() -> Count:
-    return Count("Process at most this many accounts per minute.", 6_000)
-
-
-def _threshold() -> Object:
-    return Object(
+    window = Object(WindowSchema, f"When it may run. {_NO_WINDOW}", _WINDOW)
+    lines_per_minute = Count("Process at most this many accounts per minute.", 6_000)
+    brake = Object(
         BrakeBodySchema,
         "The error threshold. By default more than 50 % of the last 200 lines.",
         {"stop_after_errors": "5%"},
     )
 
 
-class WaveBodySchema(_Part):
+class WaveBodySchema(_Part, _Settings):
     """A wave. It takes its accounts by exactly one of `sample`, `size`, `accounts` and `rest`."""
 
     name = Text("A name to recognise the wave by.", "Pilot", max_length=200)
@@ -136,12 +132,9 @@ class WaveBodySchema(_Part):
         "plan's value.",
         False,
     )
-    window = _window()
-    lines_per_minute = _lines_per_minute()
-    brake = _threshold()
 
 
-class WavePlanBodySchema(CommandFields):
+class WavePlanBodySchema(_Settings):
     """The body for creating a plan."""
 
     import_supplier = NormalIdentifier(
@@ -158,9 +151,6 @@ class WavePlanBodySchema(CommandFields):
     include_older_versions = Flag(
         "Whether waves include accounts whose newer version was refused.", False, load_default=False
     )
-    window = _window()
-    lines_per_minute = _lines_per_minute()
-    brake = _threshold()
     waves = Objects(
         WaveBodySchema,
         "The waves in their order, at most 50. Settings that a wave leaves out are those of the plan.",
