@@ -15,8 +15,8 @@ _HEAD = """# Types of events
 Written by `make docs` from the code; do not edit it by hand.
 
 Every event has an `id`, a `type`, `created_at`, the code of its `import_supplier` or `null`, and `data`,
-whose members are below. A type may get more members: ignore those that you do not know. [Events](events.md)
-says how to read them. The interface description has their schemas and examples as `webhooks`.
+whose members are below. A type may get more members: ignore those that you do not know. The description of the
+interface has their schemas and examples as `webhooks`.
 """
 
 
@@ -26,8 +26,8 @@ def render() -> str:
 
 
 def _section(kind: EventKind) -> str:
-    rows = "".join(f"`{path}` | {meaning}\n" for path, meaning in _members(kind.schema(), ""))
-    return f"\n## `{kind.type.value}`\n\n{kind.meaning}\n\nmember | what it is\n--- | ---\n{rows}"
+    rows = "".join(f"- `{path}`: {meaning}\n" for path, meaning in _members(kind.schema(), ""))
+    return f"\n## `{kind.type.value}`\n\n{kind.meaning}\n\n{rows}"
 
 
 def _members(schema: Schema, above: str) -> Iterator[tuple[str, str]]:

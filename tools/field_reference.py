@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,13 +33,12 @@ _HEAD = """# Fields
 
 Written by `make docs` from the schemas; do not edit it by hand.
 
-All other fields than the required ones, which have a `*`, may be left out. An empty text counts as left out.
-An empty date or number is an error, and so is `null` where a field does not say otherwise. Dates are written
-`YYYY-MM-DD`, moments `YYYY-MM-DDTHH:MM:SSZ`. A number may also be a text. `text ≤255` has at most 255
-characters. An identifier is refused if it has what looks like something else: outer spaces, invisible
-characters, a digit of another script, a dash that is no hyphen, decomposed letters, or a letter that is lost
-(U+FFFD) or was read as several (`Ã¼`). The interface description has an example of each field, and
-[errors](errors.md#rules-across-fields) the rules across fields.
+Fields without a `*` may be left out. An empty text counts as left out. An empty date or number is an error, and so
+is `null` where a field does not say otherwise. Dates are written `YYYY-MM-DD`, moments `YYYY-MM-DDTHH:MM:SSZ`. A
+number may also be a text. `text ≤255` has at most 255 characters. An identifier is refused if it has what looks
+like something else: outer spaces, invisible characters, a digit of another script, a dash that is no hyphen,
+decomposed letters, or a letter that is lost (U+FFFD) or was read as several (`Ã¼`). The description of the
+interface has an example of each field, and [errors](errors.md#rules-across-fields) the rules across fields.
 
 """
 
@@ -63,8 +63,42 @@ _KINDS: tuple[tuple[type, str], ...] = (
 
 def render() -> str:
     """Return the text of docs/suppliers/fields.md."""
-    schemas = list(_with_nested(BODIES))
-    return _HEAD + "\n".join(_section(schema) for schema in schemas)
+    shown: dict[str, dict[str, str]] = {}
+    for schema in _with_nested(BODIES):
+        shown[_name(schema)] = {name: _row(name, field) for name, field in schema().fields.items()}
+    meanings = {_name(schema): _meaning_of(schema) for schema in _with_nested(BODIES)}
+    return _HEAD + "\n".join(
+        f"## {name}\n\n{textwrap.fill(meanings[name] + _shared(name, shown), 110)}\n\n"
+        f"{''.join(_own_rows(name, shown))}".rstrip() + "\n"
+        for name in shown
+    )
+
+
+def _earlier(name: str, shown: dict[str, dict[str, str]]) -> tuple[str, list[str]]:
+    """Return the earlier object that has the most of an object's fields, if three or more, and their names."""
+    best: tuple[str, list[str]] = ("", [])
+    for other in list(shown)[: list(shown).index(name)]:
+        same = [field for field, row in shown[name].items() if shown[other].get(field) == row]
+        best = max(best, (other, same), key=lambda found: len(found[1]))
+    return best if len(best[1]) > 2 else ("", [])
+
+
+def _shared(name: str, shown: dict[str, dict[str, str]]) -> str:
+    """Return the sentence about the fields that an earlier object has, too."""
+    other, same = _earlier(name, shown)
+    if not other:
+        return ""
+    link = f"[{other}](#{other.lower()})"
+    if len(same) == len(shown[name]):
+        missing = ", ".join(f"`{field}`" for field in shown[other] if field not in same)
+        return f" It has the fields of {link} without {missing}."
+    *first, last = (f"`{field}`" for field in same)
+    return f" {', '.join(first)} and {last} are as in {link}."
+
+
+def _own_rows(name: str, shown: dict[str, dict[str, str]]) -> list[str]:
+    _, same = _earlier(name, shown)
+    return [row for field, row in shown[name].items() if field not in same]
 
 
 def _with_nested(schemas: tuple[type[Schema], ...]) -> Iterator[type[Schema]]:
@@ -80,17 +114,18 @@ def _with_nested(schemas: tuple[type[Schema], ...]) -> Iterator[type[Schema]]:
         waiting = [*nested, *waiting]
 
 
-def _section(schema: type[Schema]) -> str:
-    name = schema.__name__.removesuffix("Schema")
+def _name(schema: type[Schema]) -> str:
+    return schema.__name__.removesuffix("Schema")
+
+
+def _meaning_of(schema: type[Schema]) -> str:
     meaning = inspect.cleandoc(schema.__doc__ or "").partition("\n")[0]
     # Suppliers do not have the document whose sections the code refers to.
-    meaning = re.sub(r",? ?[(]section [^)]*[)]", "", meaning)
-    rows = [_row(field_name, field) for field_name, field in schema().fields.items()]
-    return f"## {name}\n\n{meaning}\n\nfield | what it is\n--- | ---\n{''.join(rows)}"
+    return re.sub(r",? ?[(]section [^)]*[)]", "", meaning)
 
 
 def _row(name: str, field: Any) -> str:
-    return f"`{name}`{'*' * field.required}, {_kind(field)} | {_meaning(field)}\n"
+    return f"- `{name}`{'*' * field.required}, {_kind(field)}: {_meaning(field)}\n"
 
 
 def _meaning(field: Any) -> str:

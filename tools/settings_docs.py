@@ -16,13 +16,12 @@ Written by `make docs` from `config/settings.py`; do not edit it by hand.
 
 A setting comes from its environment variable, or else from its default. `migration-service up` saves the
 settings of its servers in `settings.json` in the home folder, so that other commands find them. That file is
-used as a whole, and only if none of `DATABASE_URL`, `REDIS_URL` and `MIGRATION_SERVICE_SECRET_KEY` is in the
-environment: set all three of them, or none. Each setting has its default in brackets, and what is allowed.
-[Limits](../limits.md) says what is answered beyond a bound.
+used only if none of `DATABASE_URL`, `REDIS_URL` and `MIGRATION_SERVICE_SECRET_KEY` is in the environment: set all
+three of them, or none. Brackets have the default of a setting, and what is allowed.
 
-A setting marked *secret* can be in a file instead, whose path is in a variable with `_FILE` at its end, for
-example `DATABASE_URL_FILE`. A line break at the end of the file does not count, and an empty file counts as
-not set. A process does not start if both variables are set, or if it cannot read the file.
+A *secret* can be in a file, whose path is in a variable with `_FILE` at its end, such as `DATABASE_URL_FILE`. A
+line break at its end does not count, and an empty file counts as not set. A process does not start if both
+variables are set, or if it cannot read the file.
 
 """
 
@@ -42,6 +41,7 @@ def render() -> str:
         if setting.metadata["secret"]:
             help_text += " *Secret.*"
         allowed = re.sub("^a (whole )?number (of|from) ", "", describe_allowed(setting))
+        allowed = re.sub(r"^(\d+) or more$", r"≥\1", allowed)
         facts = f"{default}; {allowed}" if allowed else default
         text = f"- `{variable}` ({facts}): {help_text}"
         rows.append(
