@@ -22,9 +22,9 @@ _HEAD = """# Errors
 
 Written by `make docs` from the code; do not edit it by hand.
 
-Every error has this body. `code` is stable. `detail` is for people and may change, so do not parse it. `errors`
-lists everything that was found, and `attr` is the dot-delimited path to the value at fault, or `null`. Validate
-and stage add [suggestions](validation.md#suggestions-and-fix).
+Every error has this body. `code` is stable. `detail` is for people and may change, so do not parse it.
+`errors` lists everything that was found, and `attr` is the dot-delimited path to the value at fault, or
+`null`. Validate and stage add [suggestions](validation.md#suggestions-and-fix).
 
 ```json
 {example}
@@ -53,11 +53,12 @@ def render() -> str:
         _table(_seen_in(Place.LINE), usual="error"),
         "\n## Values of the wrong form\n\nThese are errors under every profile.\n\n",
         _table(field_errors(), usual="error"),
-        "\n## Rules across fields\n\nThese are warnings, unless they are called an error or a notice: "
-        "[profiles](validation.md#errors-and-warnings) say which refuse an account. "
+        "\n## Rules across fields\n\nThese are warnings, unless they are called an error or a notice.\n"
+        "[Profiles](validation.md#errors-and-warnings) say which refuse an account. "
         "Sums may differ by half a cent.\n\n",
         _table(rule_errors(), usual="warning"),
-        "\n## Rules for added data\n\nThe rules above apply to added data, too. These warnings apply to it only.\n\n",
+        "\n## Rules for added data\n\nThe rules above apply to added data, too. "
+        "These warnings apply to it only.\n\n",
         _table(added_data_errors(), usual="warning"),
     ]
     return "".join(parts)

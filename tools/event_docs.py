@@ -1,5 +1,6 @@
 """Write docs/suppliers/event-types.md from the catalogue of events. A test compares the two."""
 
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ _HEAD = """# Types of events
 Written by `make docs` from the code; do not edit it by hand.
 
 Every event has an `id`, a `type`, `created_at`, the code of its `import_supplier` or `null`, and `data`,
-whose members are below. A type may get more members: ignore those that you do not know. The description of the
-interface has their schemas and examples as `webhooks`.
+whose members are below. A type may get more members: ignore those that you do not know. The description of
+the interface has their schemas and examples as `webhooks`.
 """
 
 
@@ -26,8 +27,16 @@ def render() -> str:
 
 
 def _section(kind: EventKind) -> str:
-    rows = "".join(f"- `{path}`: {meaning}\n" for path, meaning in _members(kind.schema(), ""))
-    return f"\n## `{kind.type.value}`\n\n{kind.meaning}\n\n{rows}"
+    rows = "".join(_filled(f"- `{path}`: {meaning}") for path, meaning in _members(kind.schema(), ""))
+    return f"\n## `{kind.type.value}`\n\n{_filled(kind.meaning)}\n{rows}"
+
+
+def _filled(text: str) -> str:
+    indent = "  " * text.startswith("- ")
+    filled = textwrap.fill(
+        text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return f"{filled}\n"
 
 
 def _members(schema: Schema, above: str) -> Iterator[tuple[str, str]]:

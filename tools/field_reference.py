@@ -33,12 +33,14 @@ _HEAD = """# Fields
 
 Written by `make docs` from the schemas; do not edit it by hand.
 
-Fields without a `*` may be left out. An empty text counts as left out. An empty date or number is an error, and so
-is `null` where a field does not say otherwise. Dates are written `YYYY-MM-DD`, moments `YYYY-MM-DDTHH:MM:SSZ`. A
-number may also be a text. `text ≤255` has at most 255 characters. An identifier is refused if it has what looks
-like something else: outer spaces, invisible characters, a digit of another script, a dash that is no hyphen,
-decomposed letters, or a letter that is lost (U+FFFD) or was read as several (`Ã¼`). The description of the
-interface has an example of each field, and [errors](errors.md#rules-across-fields) the rules across fields.
+Fields without a `*` may be left out. An empty text counts as left out. An empty date or number is an error,
+and so is `null` where a field does not say otherwise. Dates are written `YYYY-MM-DD`, moments
+`YYYY-MM-DDTHH:MM:SSZ`. A number may also be a text. A text has at most 255 characters, an identifier 128, a
+code 64 and a document path 1,024, unless another number is given: `text ≤32`. An identifier is refused if
+it has what looks like something else: outer spaces, invisible characters, a digit of another script, a dash
+that is no hyphen, decomposed letters, or a letter that is lost (U+FFFD) or was read as several (`Ã¼`). The
+description of the interface has an example of each field, and [errors](errors.md#rules-across-fields) the
+rules across fields.
 
 """
 
@@ -60,6 +62,9 @@ _KINDS: tuple[tuple[type, str], ...] = (
     (kinds.Text, "text"),
 )
 
+#: What the head of the page says of the length of each kind.
+_USUAL_LENGTH = {"text": 255, "identifier": 128, "code": 64, "document path": 1024}
+
 
 def render() -> str:
     """Return the text of docs/suppliers/fields.md."""
@@ -69,13 +74,14 @@ def render() -> str:
     meanings = {_name(schema): _meaning_of(schema) for schema in _with_nested(BODIES)}
     return _HEAD + "\n".join(
         f"## {name}\n\n{textwrap.fill(meanings[name] + _shared(name, shown), 110)}\n\n"
-        f"{''.join(_own_rows(name, shown))}".rstrip() + "\n"
+        f"{''.join(_own_rows(name, shown))}".rstrip()
+        + "\n"
         for name in shown
     )
 
 
 def _earlier(name: str, shown: dict[str, dict[str, str]]) -> tuple[str, list[str]]:
-    """Return the earlier object that has the most of an object's fields, if three or more, and their names."""
+    """Return the earlier object that has the most fields of an object, at least three, and their names."""
     best: tuple[str, list[str]] = ("", [])
     for other in list(shown)[: list(shown).index(name)]:
         same = [field for field, row in shown[name].items() if shown[other].get(field) == row]
@@ -125,7 +131,11 @@ def _meaning_of(schema: type[Schema]) -> str:
 
 
 def _row(name: str, field: Any) -> str:
-    return f"- `{name}`{'*' * field.required}, {_kind(field)}: {_meaning(field)}\n"
+    text = f"- `{name}`{'*' * field.required}, {_kind(field)}: {_meaning(field)}"
+    return (
+        textwrap.fill(text, 150, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        + "\n"
+    )
 
 
 def _meaning(field: Any) -> str:
@@ -145,7 +155,8 @@ def _kind(field: Any) -> str:
         return f"{'list of ' * isinstance(field, kinds.Objects)}[{target}](#{target.lower()})"
     kind = next(text for of, text in _KINDS if isinstance(field, of))
     longest = [it.max for it in field.validators if isinstance(it, CodedLength)]
-    return f"{kind} ≤{longest[0]}" if longest and not isinstance(field, kinds.Ean) else kind
+    usual = _USUAL_LENGTH.get(kind.partition(",")[0])
+    return f"{kind} ≤{longest[0]}" if longest and longest[0] != usual and kind != "EAN" else kind
 
 
 def allowed_values(field: Any) -> list[str]:

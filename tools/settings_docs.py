@@ -15,13 +15,13 @@ _HEAD = """# Settings
 Written by `make docs` from `config/settings.py`; do not edit it by hand.
 
 A setting comes from its environment variable, or else from its default. `migration-service up` saves the
-settings of its servers in `settings.json` in the home folder, so that other commands find them. That file is
-used only if none of `DATABASE_URL`, `REDIS_URL` and `MIGRATION_SERVICE_SECRET_KEY` is in the environment: set all
-three of them, or none. Brackets have the default of a setting, and what is allowed.
+settings of its servers in `settings.json` in the home folder, so that other commands find them. That file
+is used only if none of `DATABASE_URL`, `REDIS_URL` and `MIGRATION_SERVICE_SECRET_KEY` is in the
+environment: set all three of them, or none. Brackets have the default of a setting, and what is allowed.
 
-A *secret* can be in a file, whose path is in a variable with `_FILE` at its end, such as `DATABASE_URL_FILE`. A
-line break at its end does not count, and an empty file counts as not set. A process does not start if both
-variables are set, or if it cannot read the file.
+A *secret* can be in a file, whose path is in a variable with `_FILE` at its end, such as
+`DATABASE_URL_FILE`. A line break at its end does not count, and an empty file counts as not set. A process
+does not start if both variables are set, or if it cannot read the file.
 
 """
 

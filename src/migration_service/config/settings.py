@@ -50,9 +50,8 @@ class Settings:
     )
     max_body_bytes: int = variables.setting("The largest request body in bytes.", 8_000_000, at_least=1)
     leave_seconds: float = variables.setting(
-        "Seconds that a web server continues to work after it is told to stop, while /health/ready answers "
-        "503, so that its load balancer stops sending requests. Use 0 without a load balancer. `up` always "
-        "uses 0.",
+        "Seconds that a web server goes on working after it is told to stop, while /health/ready answers "
+        "503. Use 0 without a load balancer, as `up` does.",
         10.0,
         at_least=0,
         at_most=60,
@@ -73,8 +72,8 @@ class Settings:
         "The largest number of running, waiting and paused batches of an organisation.", 100, at_least=1
     )
     max_batch_storage_bytes: int = variables.setting(
-        "The largest number of bytes that the lines of an organisation's batches take in the database, with "
-        "200 added for each line.",
+        "The most bytes that the lines of an organisation's batches take in the database, with 200 added "
+        "for each line.",
         64_000_000_000,
         at_least=1,
     )
@@ -92,8 +91,8 @@ class Settings:
         "The folder for incoming files of batches. If empty, the system's folder for temporary files.", ""
     )
     deferral_hours: int = variables.setting(
-        "Hours that a line of added data waits for an account that is being created, or is in a batch that "
-        "has not ended. After that it fails with account_not_found.",
+        "Hours that a line of added data waits for an account that is still to come. After that it fails "
+        "with account_not_found.",
         168,
         at_least=0,
     )
@@ -110,8 +109,7 @@ class Settings:
         "Days that the lines and results of a batch are kept after it has ended.", 30, at_least=30
     )
     batch_idle_days: int = variables.setting(
-        "Days after which a batch that is paused or waits for its supplier is cancelled, so that its lines "
-        "are removed too. 0 means never.",
+        "Days after which a batch that is paused or waits for its supplier is cancelled. 0 means never.",
         90,
         at_least=0,
     )
@@ -119,8 +117,7 @@ class Settings:
         "Days that audit entries are kept. The hashes of the days are kept for ever.", 730, at_least=90
     )
     audit_head_file: str = variables.setting(
-        "The file to which workers append the head of each sealed day of the audit, best on another machine. "
-        "The log has the heads, too.",
+        "The file to which workers append the head of each sealed day of the audit, best on another machine.",
         "",
     )
     payload_retention_days: int = variables.setting(
@@ -140,8 +137,7 @@ class Settings:
         at_least=0,
     )
     go_live_four_eyes: bool = variables.setting(
-        "Whether nobody may decide a go-live who has accepted an exception of its receipt: neither under the "
-        "same name, nor with the same API key or account.",
+        "on if nobody may decide a go-live who has accepted an exception of its receipt.",
         False,
     )
     error_retention_days: int = variables.setting(
@@ -152,8 +148,8 @@ class Settings:
     )
     event_retention_days: int = variables.setting("Days that events are kept for the feed.", 30, at_least=1)
     event_consumer_days: int = variables.setting(
-        "Days after which a named consumer of events that asks for none is given up. Until then the events "
-        "that it has not acknowledged are kept.",
+        "Days after which a named consumer of events that asks for none is given up. Until then its "
+        "events are kept.",
         60,
         at_least=1,
     )
@@ -187,16 +183,15 @@ class Settings:
         "",
     )
     webhook_secret_keys: str = variables.setting(
-        "The keys, separated by commas, that encrypt the secrets of webhooks in the database, each of 32 "
-        "bytes in URL-safe Base64. The first one encrypts, all decrypt. If empty, secrets are not encrypted.",
+        "The keys that encrypt the secrets of webhooks in the database. The first one encrypts, all "
+        "decrypt. If empty, secrets are not encrypted.",
         "",
         secret=True,
         check=variables.are_keys,
         allowed="keys of 32 bytes in URL-safe Base64, separated by commas",
     )
     certificate_key: str = variables.setting(
-        "The key that signs certificates of what was migrated (Ed25519): 32 bytes in URL-safe Base64. If "
-        "empty, no certificates are made.",
+        "The key that signs certificates of what was migrated. If empty, none are made.",
         "",
         secret=True,
         check=variables.is_key,
@@ -225,7 +220,7 @@ class Settings:
     )
     trusted_proxies: int = variables.setting(
         "The number of your own proxies in front of the service that add the client's address to "
-        "X-Forwarded-For. 0 means that there are none, and the header is ignored.",
+        "X-Forwarded-For. With 0 the header is ignored.",
         0,
         at_least=0,
     )
