@@ -69,6 +69,7 @@ def test_a_secret_that_is_not_allowed_is_not_shown(tmp_path: Path) -> None:
     [
         ("MIGRATION_SERVICE_TRUSTED_PROXIES", "0", "trusted_proxies", 0),
         ("MIGRATION_SERVICE_AUDIT_RETENTION_DAYS", "90", "audit_retention_days", 90),
+        ("MIGRATION_SERVICE_LEAVE_SECONDS", "60", "leave_seconds", 60.0),
         ("MIGRATION_SERVICE_CONSOLE", "ON", "console", True),
         ("MIGRATION_SERVICE_LOG_LEVEL", "debug", "log_level", "DEBUG"),
         ("MIGRATION_SERVICE_CONSOLE_TIME_ZONE", "UTC", "console_time_zone", "UTC"),

@@ -219,6 +219,14 @@ def test_texts_in_fields_of_codes_are_neither_kept_nor_profiled() -> None:
     assert {code: code in written for code in _CODES} == _CODES
 
 
+def test_a_word_that_its_list_does_not_have_may_be_a_name() -> None:
+    written = [{"payment_type": "DD_REGULAR_COLLECTION"}, {"payment_type": "JANSEN"}]
+    payload = {"ledgers": [{"transactions_in_open_settlement_period": written}]}
+    (ledger,) = Redaction(b"k").redact(payload)["ledgers"]
+    listed, other = ledger["transactions_in_open_settlement_period"]
+    assert (listed, other["payment_type"] != "JANSEN") == (written[0], True)
+
+
 def redact(folder: Path, lines: list[Any], *arguments: str) -> tuple[Result, list[dict[str, Any]]]:
     (folder / "book").write_bytes(ndjson(lines, compress=True))
     out = folder / "out"

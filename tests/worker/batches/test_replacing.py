@@ -73,7 +73,8 @@ def replaced(batches: BatchClient) -> Replaced:
 def test_an_account_is_created_again_under_its_number_with_what_was_added_since(replaced: Replaced) -> None:
     account = replaced.create()
     assert account.post_notes({"body": "Called."}).status_code == 201
-    assert account.post_transactions(_paid("moved"), _paid("absorbed", "4.00")).status_code == 201
+    credited = _paid("credited", "1.00") | {"type": "CREDIT", "reason": "IMPORTED_CREDIT"}
+    assert account.post_transactions(_paid("moved"), _paid("absorbed", "4.00"), credited).status_code == 201
     assert account.post_statements(STATEMENT).status_code == 201
     before, day = account.read(), replaced.supplier.process_row(account.number).account_created_at
     newer: dict[str, Any] = {
@@ -101,8 +102,8 @@ def test_an_account_is_created_again_under_its_number_with_what_was_added_since(
     assert after["billing_address1"] == "Keizersgracht 1"
     assert after["added_notes"] == before["added_notes"]
     assert after["added_statements"] == before["added_statements"]
-    assert [it["transaction_id"] for it in account.added_transactions()] == ["moved"]
-    assert account.balance() == Decimal("16.50")
+    assert [it["transaction_id"] for it in account.added_transactions()] == ["moved", "credited"]
+    assert account.balance() == Decimal("17.50")
     assert [it["ledger_code"] for it in after["ledgers"]] == ["ENERGY_LEDGER", "GAS_LEDGER"]
     assert replaced.supplier.reconcile()["clean"]
     # The same again changes nothing.

@@ -84,6 +84,7 @@ def test_no_other_account_is_skipped_or_included_again(supplier: SupplierClient)
     with pytest.raises(AccountNotStagedError):
         _change(other, unskip_accounts, "not staged")
     assert (_marks(supplier), _marks(other)) == (["not staged"], [])
+    assert other.stage(other.accounts()[0] | {"external_account_number": "not staged"}).status_code == 201
     _change(supplier, unskip_accounts, "not staged")
     assert _marks(supplier) == []
 

@@ -626,6 +626,10 @@ def test_a_cancellation(batches: BatchClient, start: Start) -> None:
         outcome, _ = undone.outcome()
         assert outcome in (UndoOutcome.PENDING, UndoOutcome.REVERTED)
         assert bool(undone.accounts()) == (outcome == UndoOutcome.PENDING)
+        with batches.supplier.Session() as session:
+            told = session.scalars(select(Event.data).where(Event.type == "undo.ended")).all()
+        (counted,) = (it["counts"] for it in told if it["undo_id"] == str(undone.undo_id))
+        assert counted == {outcome: 1}, "whoever cancels has waited for the piece"
         undone.finish()
         assert undone.outcome() == (outcome, []), "nothing is reverted after it"
 

@@ -18,6 +18,7 @@ from migration_service.services.waves.sweep import advance_plan
 from migration_service.states import UndoState
 from support.audit import audited
 from support.batch_client import counts
+from support.go_lives import GoLiveClient
 from support.imported_account import codes_of, refusal_of
 from support.interleavings import COMMIT, Script, explore
 from support.supplier_client import SupplierClient
@@ -94,6 +95,7 @@ def test_a_wave_that_was_undone_and_corrected_is_imported_again_without_a_file(
     assert waves.act(plan, 1, "reconcile").status_code == 200
     waves.run()
     assert waves.states(plan)[0] == "CLEAN"
+    assert GoLiveClient(waves.supplier).run(batch=(answer.json or {})["batch_id"])["accounts"] == 3
 
 
 def test_an_approved_wave_is_previewed_and_undone_and_waits_for_a_person(

@@ -19,6 +19,7 @@ from migration_service.models import (
     Batch,
     BatchLine,
     IdempotencyKey,
+    OldFigure,
     PaymentVendor,
     SkipMark,
 )
@@ -215,11 +216,16 @@ def test_answers_and_reasons_about_the_account_go(
         rows.add(session, IdempotencyKey(endpoint="e", key=number, request_sha256=b"", **keys, **claim))
         keys = {"import_supplier_id": supplier.id, **numbered}
         rows.add(session, Acknowledgement(**keys, reason="x", acknowledged_by="x"))
+        rows.add(session, OldFigure(**keys, line_number=int(number), figures={}))
     rows.make_process(session, known, "1", state="PENDING")
     assert _erase(session, known, "1")["kept_answers"] == 1
     session.expire_all()
     reasons = [it.reason for it in session.query(Acknowledgement).order_by(Acknowledgement.id)]
     assert reasons == ["Erased.", "x", "x"]
+    figures = session.query(OldFigure).order_by(OldFigure.import_supplier_id)
+    assert [(it.import_supplier_id, it.external_account_number) for it in figures] == sorted(
+        [(known.id, "2"), (other.id, "1")]
+    )
 
 
 def _read_line(session: Session, line: BatchLine) -> tuple[Any, ...]:

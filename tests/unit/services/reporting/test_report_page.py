@@ -97,9 +97,9 @@ def test_the_verdict_is_at_the_top() -> None:
     clean = Verdict(sent=Submitted(), compared_from=_AT, compared_at=_AT)
     told = "Nothing is open, and nothing differs. Compared 2026-01-02 03:04:05"
     assert told in _text(_make(verdict=clean))
-    added = replace(_SENT, added_lines_refused=1_000, removed_refused=1, open=0)
+    added = replace(_SENT, added_lines_refused=1_000, removed_refused=1, removed_waiting=2, open=0)
     text = _text(_make(verdict=replace(clean, sent=added, created_since=2)))
-    assert "1 line was open when it was removed at the end of its retention period." in text
+    assert "3 lines were open when they were removed at the end of their retention period." in text
     assert "; since then 2 accounts were created and 0 undone." in text
     assert "Of what is open, 1,000 lines of added data are refused, and 0 have not been processed." in text
 

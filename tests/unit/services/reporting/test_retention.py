@@ -151,15 +151,18 @@ def test_payloads_of_created_accounts_are_removed(session: Session, known: Known
         rows.make_process(session, known, number, state=state, account_created_at=now - age, warnings=["x"])
     without = {"payload": null(), "warnings": ["x"], "account_created_at": now - _OLD}
     rows.make_process(session, known, "without", **without)
-    assert remove_payloads(session, after_days=_DAYS) == 1
+    rows.make_process(session, known, "refused", **without, refused_payload={"x": 1})
+    assert remove_payloads(session, after_days=_DAYS) == 2
     session.expire_all()
     found = session.query(models.AccountImportProcess).order_by(
         models.AccountImportProcess.external_account_number
     )
+    assert all(it.refused_payload is None for it in found)
     assert [(it.external_account_number, it.payload, it.warnings) for it in found] == [
         ("kept", {}, ["x"]),
         ("old", None, None),
         ("pending", {}, ["x"]),
+        ("refused", None, None),
         ("without", None, ["x"]),
     ]
 
