@@ -9,10 +9,10 @@ from migration_payloads.errors import Confidence
 from migration_payloads.schemas.fields import DocumentPath, EmailAddress, PhoneNumber
 from migration_payloads.schemas.identifiers import (
     DASHES,
-    find_invisible,
     mend_encoding,
     plain_form,
     without_hidden,
+    without_invisible,
 )
 
 #: What is written in place of nothing.
@@ -24,6 +24,8 @@ _LABEL = re.compile(
 )
 #: Compatibility forms that mean something else than the plain character, such as the 2 in m².
 _OTHER_MEANINGS = ("<super>", "<sub>", "<fraction>", "<circle>")
+#: A control character within a text, which may have parted what would be joined without it.
+_CONTROLS = re.compile(r"(?<=[^\0-\x1f\x7f])[\0-\x08\x0e-\x1b\x7f]+(?=[^\0-\x1f\x7f])")
 #: The hyphen at which no line is broken, which word processors write.
 _NO_BREAK_HYPHEN = "\u2011"
 
@@ -40,17 +42,18 @@ def visible_characters(place: Place) -> Steps:
     """Take out what cannot be seen, and spaces around the text. A line feed or a tab becomes a space.
 
     A letter that was read as several becomes the one that it is. It is a guess if a character may have been a
-    letter in another encoding, or is a small or raised form, and likely if it is a dash for a hyphen.
+    letter in another encoding, parts what would be joined, or is a small or raised form, and likely if it is
+    a dash for a hyphen.
     """
     if not isinstance(place.value, str) or len(place.value) > _LONGEST:
         return []
     text = mend_encoding(place.value.replace("\0", ""))
-    sure = Confidence.GUESS if any("\x80" <= it < "\xa0" for it in text) else Confidence.CERTAIN
+    is_sure = not _CONTROLS.search(place.value) and not any("\x80" <= it < "\xa0" for it in text)
+    sure = Confidence.CERTAIN if is_sure else Confidence.GUESS
     if isinstance(place.field, EmailAddress | PhoneNumber):
         text = without_hidden(text)
-    elif find_invisible(text):
-        text = re.sub(r"[\r\n\t\v\f]+", " ", text)
-        text = "".join(it for it in text if not find_invisible(it))
+    elif place.code != "invalid_characters" or not place.accepts(text):  # else, a note keeps its lines
+        text = without_invisible(text)
     if place.code in ("not_normalised", "compatibility_characters", "outer_spaces"):
         text = unicodedata.normalize("NFC", text)
     if place.code == "compatibility_characters":

@@ -46,7 +46,7 @@ def listed_word(place: Place) -> Steps:
     if not isinstance(place.value, str) or len(place.value) > 80:
         return []
     words = _words_of(place.field)
-    upper = re.sub(r"[\s\-./]+", "_", place.value.strip(" .-/\t\r\n")).upper()
+    upper = "_".join(it for it in re.split(r"[\s\-./]+", place.value) if it).upper()
     if words is None:
         return [place.replace(upper, Confidence.CERTAIN)] if place.accepts(upper) else []
     if upper in words:

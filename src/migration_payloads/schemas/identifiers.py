@@ -27,6 +27,9 @@ _READ_AS_SEVERAL = re.compile(
 )
 
 
+# Characters outside the category of spaces that part words: ends of lines, separators, and wide blanks.
+_PARTING = re.compile(r"[\r\n\t\v\f\x1c-\x1f\x85\u2028\u2029\u2800\u3164\uffa0]+")
+
 #: What to do about it.
 READ_AS_SEVERAL = "This has a letter that was read as several: read the file as UTF-8."
 
@@ -119,12 +122,16 @@ def find_hidden(text: str) -> str | None:
     return next((_name(it) for it in text if _character_fault(it) or (it.isspace() and it != " ")), None)
 
 
+def without_invisible(text: str) -> str:
+    """Return `text` without invisible characters. What parts words, such as a line feed, becomes a space."""
+    return "".join(it for it in _PARTING.sub(" ", text) if not _character_fault(it))
+
+
 def without_hidden(text: str) -> str:
     """Return `text` without what cannot be seen. A line feed, a tab and any other space become a space."""
     if text.isascii() and text.isprintable():
         return text
-    text = re.sub(r"[\r\n\t\v\f]+", " ", text)
-    return "".join(" " if it.isspace() else it for it in text if not _character_fault(it))
+    return "".join(" " if it.isspace() else it for it in without_invisible(text))
 
 
 def mend_encoding(text: str) -> str:

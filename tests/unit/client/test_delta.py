@@ -186,3 +186,8 @@ def test_a_full_disk_leaves_no_part(folder: Path) -> None:
         result = run("old", "new")
     assert (result.exit_code, result.stderr) == (2, "Error: parts/new.ndjson: File too large.\n")
     assert not any(Path("parts").iterdir())
+
+
+def test_a_digit_far_back_in_a_number_that_no_field_reads_is_compared(folder: Path) -> None:
+    old, new = (account("A", unknown=int("1" * 250 + last)) for last in ("12", "13"))
+    assert delta([old], [new]) == (1, {"changed": 1})
