@@ -20,7 +20,7 @@ from itertools import zip_longest
 from typing import Any, Protocol
 
 import msgspec
-from marshmallow import Schema, ValidationError
+from marshmallow import Schema, ValidationError, missing
 
 from migration_payloads.errors import ParseError
 from migration_payloads.schemas import fields
@@ -274,7 +274,15 @@ def _number(field: Any) -> Callable[[Any], Any]:
 
 
 def _flag(field: Any) -> Callable[[Any], Any]:
-    return lambda value: value if type(value) is bool else _normal_of_any(_load(field, value))
+    """Return the normal form of a flag. One that is left out is what its field takes it for."""
+    left_out = None if field.load_default is missing else field.load_default
+
+    def read(value: Any) -> Any:
+        if value is None:
+            return left_out
+        return value if type(value) is bool else _normal_of_any(_load(field, value))
+
+    return read
 
 
 def _time(field: Any) -> Callable[[Any], Any]:
