@@ -106,14 +106,15 @@ def possible_test_email_address(account: CheckedAccount) -> Iterator[Fault]:
     """An e-mail address looks made up: test@, xxx@, or at example.com, example.net or example.org."""
     for i, customer in enumerate(account.customers):
         email = customer.get("email")
-        if email and _is_test_address(email):
+        if email and is_test_address(email):
             yield (
                 ("customers", i, "email"),
                 "The address looks made up for a test: send the customer's own, or leave it out.",
             )
 
 
-def _is_test_address(email: str) -> bool:
+def is_test_address(email: str) -> bool:
+    """Return whether the name or the domain of an e-mail address is nobody's."""
     name, _, domain = email.casefold().rpartition("@")
     return (
         name == "test"

@@ -126,6 +126,17 @@ def test_what_is_wrong_with_a_value_stays_wrong_with_its_replacement(members: di
         assert word not in values
 
 
+@pytest.mark.parametrize(
+    "email",
+    ["\ufb01jansen@jansen.nl", "Ã¼jansen@jansen.nl", "jansen@jansen.nl\u200b", "jansen@@jansen.nl", "jansen"],
+)
+@pytest.mark.parametrize("key", [b"a", b"b", b"c"])
+def test_nothing_of_an_address_is_kept_for_what_is_wrong_with_it(email: str, key: bytes) -> None:
+    customer = CUSTOMER | {"email": email}
+    account = {"customers": [customer], "statements": [{"statement_path": "bills/2026.Jansen"}]}
+    assert "jansen" not in json.dumps(Redaction(key).redact(account)).lower()
+
+
 #: Telephone numbers, valid or not, and the digits of the country and the network that may be kept.
 _NUMBERS = {
     "0612345678": "06",

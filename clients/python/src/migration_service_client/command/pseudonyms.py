@@ -14,6 +14,7 @@ from itertools import islice
 
 import phonenumbers
 
+from migration_payloads.rules.customers import is_test_address
 from migration_payloads.rules.gs1 import check_digit, is_nothing, is_probably_rounded
 
 _DIGITS = "0123456789"
@@ -25,6 +26,8 @@ _ROUNDS = 6
 _TRIES = 100
 #: The most digits of a network or area code.
 _LONGEST_NETWORK = 4
+#: The most letters of an extension. A longer end of a name, such as `bill.Hofstra`, may be of a person.
+_LONGEST_EXTENSION = 4
 #: The first year of a pseudonym for a date, and how many years follow: usual, too early, and in the future.
 _ERAS = ((1925, 80), (1700, 200), (2200, 700))
 
@@ -45,8 +48,10 @@ class Pseudonyms:
 
         def candidates() -> Iterator[str]:
             yield from islice(self._walk(text), _TRIES)
-            yield from (f"{other}{at}{domain}" for other in islice(self._walk(name), _TRIES))
-            yield from (f"{name}{at}{other}" for other in islice(self._walk(domain), _TRIES))
+            if is_test_address(f"a@{domain}"):
+                yield from (f"{other}{at}{domain}" for other in islice(self._walk(name), _TRIES))
+            if is_test_address(f"{name}@a"):
+                yield from (f"{name}{at}{other}" for other in islice(self._walk(domain), _TRIES))
 
         return _choose(candidates(), is_like, text, 3 * _TRIES)
 
@@ -95,7 +100,7 @@ class Pseudonyms:
     def path(self, text: str, is_like: Callable[[str], bool]) -> str:
         """Return another path of a document with the same extension."""
         name, dot, extension = text.rpartition(".")
-        if not name or not extension.isalpha():
+        if not name or not extension.isalpha() or len(extension) > _LONGEST_EXTENSION:
             return self.text(text, is_like)
         return _choose((f"{it}{dot}{extension}" for it in self._walk(name)), is_like, text)
 
