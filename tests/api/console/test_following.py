@@ -142,7 +142,7 @@ def test_without_redis_everything_is_counted(
     assert administrator.lead(f"/suppliers/{batches.supplier.code}/").startswith("1 of 1 ")
 
 
-@pytest.mark.parametrize("path", ["", "reconciliation/"])
+@pytest.mark.parametrize("path", ["", "reconciliation/", "sign-off/"])
 def test_a_large_installation_counts_a_book_again_after_an_act(
     administrator: ConsoleClient,
     batches: BatchClient,
@@ -161,3 +161,19 @@ def test_a_large_installation_counts_a_book_again_after_an_act(
     assert administrator.lead(page) == lead
     administrator.act(f"/suppliers/{batches.supplier.code}/status/", {"status": "Paused"})
     assert administrator.lead(page) != lead
+
+
+@pytest.mark.parametrize("path", ["ready/", "go-live/"])
+def test_a_large_installation_says_of_when_it_has_counted(
+    administrator: ConsoleClient,
+    batches: BatchClient,
+    redis: Redis,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+) -> None:
+    monkeypatch.setattr(counting, "MANY", -2.0)
+    page, counted = f"/suppliers/{batches.supplier.code}/{path}", "Accounts were counted"
+    batches.run(batches.supplier.accounts(1))
+    assert [counted in administrator.see(page) for _ in range(2)] == [False, True]
+    administrator.act(f"/suppliers/{batches.supplier.code}/status/", {"status": "Paused"})
+    assert counted not in administrator.see(page)

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -15,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.blueprints.requests.resources import resources
 from migration_service.metrics.shared import read_counts
+from migration_service.services.reconciliation.verdict import Verdict, judge
 from migration_service.services.reporting.history import CreatedOnDay, count_created_by_day
 from migration_service.services.reporting.import_suppliers import count_states
 from migration_service.states import ImportState
@@ -77,6 +79,14 @@ def keep(
     with suppress(RedisError):  # Redis may be full, and the page is complete without it
         redis.set(key, msgspec.json.encode((counted, datetime.now(UTC))), ex=_KEPT)
     return counted, None
+
+
+def look_at_verdict(
+    session: Session, import_supplier_id: int, batch_id: UUID | None = None
+) -> tuple[Verdict, datetime | None]:
+    """Return the verdict about a supplier or batch for a page that only shows it, as `keep` does."""
+    name = f"verdict:{import_supplier_id}:{batch_id}"
+    return keep(session, name, Verdict, lambda: judge(session, import_supplier_id, batch_id))
 
 
 def created_by_day(session: Session, import_supplier_id: int) -> list[CreatedOnDay]:

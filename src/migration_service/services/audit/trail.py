@@ -261,7 +261,8 @@ _ENTRIES = """
            entry.outcome, entry.code, entry.details
     FROM audit_entry AS entry
     LEFT JOIN account_import_process AS account
-         ON entry.subject_kind = 'account' AND account.id::text = entry.subject
+         ON account.id = CASE WHEN entry.subject_kind = 'account' AND entry.subject ~ '^[0-9]{1,18}$'
+                              THEN entry.subject::bigint END
     LEFT JOIN import_supplier AS supplier ON supplier.id = account.import_supplier_id
 """
 

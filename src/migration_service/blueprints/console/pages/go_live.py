@@ -11,6 +11,7 @@ from wtforms.validators import InputRequired, Optional
 
 from migration_service.blueprints.console.access import supplier_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Link, Preview, act
+from migration_service.blueprints.console.counting import keep
 from migration_service.blueprints.console.display import viewer_zone, zoned
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
@@ -58,8 +59,11 @@ def set_moment(code: str) -> Response:
             title = _("Go-live of a batch of %(code)s", code=code)
             back = url_for("batches.show", batch_id=order.batch.id)
         try:
-            found = go_live.preview_go_live(session, order)
-            open_ = _list_open(session, code) if found.batch_id is None else ()
+            name = f"go-live:{order.supplier.id}:{order.batch and order.batch.id}"
+            found, counted_at = keep(
+                session, name, go_live.GoLivePreview, lambda: go_live.preview_go_live(session, order)
+            )
+            open_ = _list_open(session, order) if found.batch_id is None else ()
         except ImportSupplierLiveError:
             sentence = _("%(code)s has gone live. None of its accounts can be undone.", code=code)
             return Preview(title=title, sentence=sentence, button="", back=back, is_empty=True)
@@ -78,6 +82,7 @@ def set_moment(code: str) -> Response:
                 (_("E-mails to customers that will be sent"), found.emails),
                 *open_,
                 *((_("Not ready yet"), sentence) for sentence in found.not_ready),
+                *(((_("Accounts were counted"), zoned(counted_at)),) if counted_at else ()),
             ),
             other=Link(url_for("receipts.accept", code=code, batch=found.batch_id), _("Accept what is open"))
             if found.not_ready
@@ -116,9 +121,12 @@ def _order(session: Session, code: str, at: datetime | None = None) -> go_live.G
     )
 
 
-def _list_open(session: Session, code: str) -> Facts:
-    found = find_open_work(session, code)
-    return tuple((_(what), number) for what, number in found) or ((_("Still open"), _("nothing")),)
+def _list_open(session: Session, order: go_live.GoLiveOrder) -> Facts:
+    supplier = order.supplier
+    found, _counted_at = keep(
+        session, f"open:{supplier.id}", dict[str, int], lambda: dict(find_open_work(session, supplier.code))
+    )
+    return tuple((_(what), number) for what, number in found.items()) or ((_("Still open"), _("nothing")),)
 
 
 def _describe(found: go_live.GoLivePreview, *, is_now: bool) -> Facts:

@@ -6,6 +6,7 @@ from werkzeug.wrappers import Response
 
 from migration_service.blueprints.console.access import supplier_of
 from migration_service.blueprints.console.acting import Done, Facts, Preview, ReasonForm, act
+from migration_service.blueprints.console.counting import keep
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.readiness import look_around
@@ -40,8 +41,11 @@ RESULTS = {
 def show(code: str) -> str:
     """Show the checks, for the next wave or for go-live."""
     with resources().Session.begin() as session:
-        found = check(session, code, _asked())
-    return render_template("ready.html", code=code, found=found, names=NAMES, results=RESULTS, say=say)
+        name = f"ready:{supplier_of(session, code).id}:{_asked()}"
+        found, counted_at = keep(session, name, Readiness, lambda: check(session, code, _asked()))
+    return render_template(
+        "ready.html", code=code, found=found, counted_at=counted_at, names=NAMES, results=RESULTS, say=say
+    )
 
 
 @blueprint.route("/<named>/accept/", methods=["GET", "POST"])

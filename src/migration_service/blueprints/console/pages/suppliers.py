@@ -11,7 +11,12 @@ from sqlalchemy.orm import Session
 
 from migration_service.blueprints.console.access import supplier_of
 from migration_service.blueprints.console.charts import draw_codes
-from migration_service.blueprints.console.counting import count_accounts_by_state, created_by_day, keep
+from migration_service.blueprints.console.counting import (
+    count_accounts_by_state,
+    created_by_day,
+    keep,
+    look_at_verdict,
+)
 from migration_service.blueprints.console.display import name_batch
 from migration_service.blueprints.console.filters import read_word, read_yes_no
 from migration_service.blueprints.console.languages import gettext as _
@@ -37,7 +42,7 @@ from migration_service.services.reconciliation.book_totals import add_files
 from migration_service.services.reconciliation.created_accounts import stream_id_map
 from migration_service.services.reconciliation.differences import NOT_COMPARED
 from migration_service.services.reconciliation.submitted import OpenItem, find_open, read_place
-from migration_service.services.reconciliation.verdict import SENTENCES, Verdict, judge
+from migration_service.services.reconciliation.verdict import SENTENCES
 from migration_service.services.reporting.history import CreatedOnDay, count_failures_by_code
 from migration_service.services.reporting.report import read_trend
 from migration_service.services.waves.reading import list_plans
@@ -59,7 +64,6 @@ _FURTHER = text("SELECT 1 FROM account_import_process WHERE import_supplier_id =
 class _Book:
     """What is counted for the page of a supplier."""
 
-    verdict: Verdict
     codes: list[tuple[str, int]]
     created: list[CreatedOnDay]
 
@@ -80,6 +84,7 @@ def show(code: str) -> Response:
         newest = list_newest(session, supplier.id)
         rehearsals = [it for it in read_trend(session, supplier.id) if it.done]
         book, counted_at = keep(session, f"book:{supplier.id}", _Book, lambda: _count(session, supplier.id))
+        verdict, _counted_at = look_at_verdict(session, supplier.id)
         is_live = has_gone_live(session, supplier.id)
     current = find_current(plan) if plan else None
     progress = Progress(
@@ -95,7 +100,7 @@ def show(code: str) -> Response:
         ),
         counts=states.counts[code],
         plan=plan,
-        verdict=book.verdict,
+        verdict=verdict,
         live_at=live_at,
         live_by=live_by,
         is_live=is_live,
@@ -116,19 +121,19 @@ def show(code: str) -> Response:
         plan=plan,
         current=current,
         reconciled=_find_last_reconciled(plan),
-        verdict=book.verdict,
+        verdict=verdict,
         sentences=SENTENCES,
         steps=list_steps(progress),
         rehearsals=rehearsals,
         trend_of_codes=draw_codes(rehearsals),
-        sent=book.verdict.sent,
+        sent=verdict.sent,
     )
 
 
 def _count(session: Session, import_supplier_id: int) -> _Book:
     codes = count_failures_by_code(session, import_supplier_id)
     created = created_by_day(session, import_supplier_id)
-    return _Book(judge(session, import_supplier_id), codes, created)
+    return _Book(codes, created)
 
 
 def _find_last_reconciled(plan: PlanReport | None) -> WaveReport | None:
@@ -142,11 +147,17 @@ def sign_off(code: str) -> str:
     """Show whether the whole book of a supplier is migrated, and where each total of its files is."""
     with resources().Session.begin() as session:
         supplier = supplier_of(session, code)
-        verdict = judge(session, supplier.id)
+        verdict, counted_at = look_at_verdict(session, supplier.id)
         book = add_files(session, supplier.id, verdict.book) if verdict.book else None
         is_live = has_gone_live(session, supplier.id)
     return render_template(
-        "sign_off.html", supplier=supplier, verdict=verdict, sentences=SENTENCES, book=book, is_live=is_live
+        "sign_off.html",
+        supplier=supplier,
+        verdict=verdict,
+        counted_at=counted_at,
+        sentences=SENTENCES,
+        book=book,
+        is_live=is_live,
     )
 
 
@@ -166,8 +177,7 @@ def reconcile(code: str) -> str:
     if running_id is not None:
         comparisons.wait_for_comparison(sessions, running_id, seconds=_SECONDS)
     with sessions.begin() as session:
-        name = f"reconciliation:{supplier.id}:{wanted}"
-        verdict, counted_at = keep(session, name, Verdict, lambda: judge(session, supplier.id, wanted))
+        verdict, counted_at = look_at_verdict(session, supplier.id, wanted)
         kept = comparisons.find_kept(session, supplier.id, wanted)
         differing = comparisons.list_differing(session, kept, limit=SHOWN) if kept else []
         progress = describe_progress(session, running_id) if running_id else None
