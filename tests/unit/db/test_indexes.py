@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import psycopg
 import pytest
-from sqlalchemy import create_engine, select, text
+from sqlalchemy import create_engine, func, select, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
@@ -17,9 +17,20 @@ from migration_service.db.jobs import Progress, take_due
 from migration_service.db.revisions import upgrade
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import ServiceError
-from migration_service.models import Batch, BatchChunk, ImportSupplier, OldFigure, OldFigures, Undo, UndoLine
+from migration_service.models import (
+    AccountImportProcess,
+    Batch,
+    BatchChunk,
+    ImportSupplier,
+    OldFigure,
+    OldFigures,
+    Undo,
+    UndoLine,
+)
 from migration_service.services.access.api_keys import get_api_key
 from migration_service.services.accounts.erasure import erase_account, erase_outcomes
+from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.audit.trail import TrailFilter, read_trail
 from migration_service.services.batches.error_thresholds import measure, usual_threshold
 from migration_service.services.batches.results.counts import recount
 from migration_service.services.batches.states import complete_batches, follow_keys, follow_suppliers
@@ -198,6 +209,20 @@ _CREATED = """
         SELECT :supplier, number, 'IMPORTED', '', '', '', now() FROM generate_series(1, 5000) AS number)
     INSERT INTO batch_line (batch_id, line_number, status, external_account_number)
     VALUES (:batch_id, 1, 'IMPORTED', '1')"""
+
+
+def test_a_page_of_the_audit_reads_the_accounts_of_its_entries(filled: _Database) -> None:
+    sessions, customer = filled
+    with sessions.begin() as session:
+        supplier = get_import_supplier(session, customer.import_supplier, organisation_id=None)
+        session.execute(text(_CREATED), {"batch_id": _BATCH, "supplier": supplier.id})
+        known = session.scalar(select(func.max(AccountImportProcess.id)))
+        record(session, AuditAction.ACCOUNT_ERASED, "account", str(known))
+    with sessions.begin() as session:
+        session.execute(text("SET LOCAL enable_seqscan = off"))  # as with statistics of a large table
+        entries, _ = read_trail(session, TrailFilter(only_entries=True), limit=100)
+        assert f"{supplier.code} 5000" in [it["subject"] for it in entries]
+        assert session.scalar(text(_READ.replace("batch_line", "account_import_process"))) < 20
 
 
 def test_an_acknowledgement_is_found_by_its_account_or_line(filled: _Database) -> None:
