@@ -73,7 +73,11 @@ create macro code(x, codes) as coalesce(codes[x], x), (x, codes, others) as case
 -- phone('0031 6 12345678') => '+31612345678'
 -- phone('bel na 18 uur') => 'bel na 18 uur'
 -- phone('612345678.0') => '612345678.0'
+-- phone('06-12345678 / 0201234567') => '06-12345678 / 0201234567'
+-- phone('06-12345678/79') => '06-12345678/79'
 create macro phone(x) as case when regexp_full_match(x, '(\+|00)?[0-9 ().\-/]{6,}') and not _is_fraction(x)
+  -- Two numbers are not one: more digits than any number has, or another end of the same one.
+  and length(regexp_replace(x, '[^0-9]', '', 'g')) <= 17 and not regexp_matches(x, '/[ ().\-]*([0-9][ ().\-]*){1,4}(/|$)')
   then regexp_replace(regexp_replace(regexp_replace(x, '[ ().\-/]', '', 'g'), '^00', '+'), '^\+310', '+31') else x end;
 
 -- An EAN without blanks and apostrophes. A number that a spreadsheet has rounded remains what it is.
@@ -81,7 +85,9 @@ create macro phone(x) as case when regexp_full_match(x, '(\+|00)?[0-9 ().\-/]{6,
 -- ean('''871694330222773123') => '871694330222773123'
 -- ean('8,71694E+17') => '8,71694E+17'
 -- ean('87169433022277312.0') => '87169433022277312.0'
-create macro ean(x) as case when regexp_full_match(x, '[0-9 .''\-]+') and not _is_fraction(x) then regexp_replace(x, '[ .''\-]', '', 'g') else x end;
+-- ean('871694330222773123 871694330222773130') => '871694330222773123 871694330222773130'
+create macro ean(x) as case when regexp_full_match(x, '[0-9 .''\-]+') and not _is_fraction(x)
+  and length(regexp_replace(x, '[^0-9]', '', 'g')) <= 18 then regexp_replace(x, '[ .''\-]', '', 'g') else x end;
 
 -- A Dutch postcode with its blank and capitals.
 -- postcode('1011ab') => '1011 AB'

@@ -350,7 +350,8 @@ class Reading:
             try:
                 return content.decode(encoding)
             except UnicodeDecodeError:
-                says = f"The row is neither UTF-8 nor {encoding}. Set encoding= of the source."
+                read_as = "not UTF-8" if encoding == "utf-8" else f"neither UTF-8 nor {encoding}"
+                says = f"The row is {read_as}. Set encoding= of the source."
                 raise _NoRowError("wrong_encoding", says) from None
         if not encoding.startswith("utf-") and not text.isascii():
             self.in_utf8[number] += 1
