@@ -1,15 +1,15 @@
-"""A webhook with a delivery, for tests that only look at them."""
+"""A webhook, for tests that only look at it."""
 
 from sqlalchemy import func
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
-from migration_service.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
-from migration_service.states import DeliveryState, EndpointOff
+from migration_service.models import WebhookEndpoint
+from migration_service.states import EndpointOff
 
 
-def make_delivery(session: Session, organisation_id: int, name: str) -> WebhookDelivery:
-    """Create a webhook of an organisation that is switched off, and a delivery to it that is over."""
+def make_webhook(session: Session, organisation_id: int, name: str) -> WebhookEndpoint:
+    """Create a webhook of an organisation that is switched off."""
     endpoint = WebhookEndpoint(
         id=new_id(),
         organisation_id=organisation_id,
@@ -19,26 +19,5 @@ def make_delivery(session: Session, organisation_id: int, name: str) -> WebhookD
         disabled_reason=EndpointOff.PERSON,
     )
     session.add(endpoint)
-    delivery = WebhookDelivery(
-        endpoint_id=endpoint.id,
-        event_id=new_id(),
-        event_type="batch.ended",
-        organisation_id=organisation_id,
-        state=DeliveryState.FAILED,
-        settled_at=func.now(),
-        attempts=1,
-    )
-    session.add(delivery)
     session.flush()
-    session.add(
-        WebhookAttempt(
-            delivery_id=delivery.id,
-            number=1,
-            at=func.now(),
-            milliseconds=87,
-            status=500,
-            error="status",
-            answer="Internal Server Error",
-        )
-    )
-    return delivery
+    return endpoint

@@ -66,10 +66,6 @@ class OperatorsChangeSchema(WebhookChangeSchema):
     )
 
 
-class OperatorsBodySchema(OperatorsChangeSchema, WebhookBodySchema):
-    """The values with which operators create a webhook."""
-
-
 class RotationSchema(CommandFields):
     """The body for a new secret."""
 

@@ -12,12 +12,10 @@ from werkzeug.routing import Rule
 
 from migration_service.blueprints.console.views import VIEWS, Need
 from migration_service.config import Settings
-from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.certificates.making import certify_piece, start_certificate
 from migration_service.services.setup.teams import create_operations_team
-from migration_service.services.setup.vendors import create_payment_vendor
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import start_undo
 from migration_service.states import ReadinessCheck
@@ -25,7 +23,7 @@ from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, LogIn
 from support.supplier_client import SupplierClient
 from support.wave_client import WaveClient
-from support.webhook_rows import make_delivery
+from support.webhook_rows import make_webhook
 
 _VARIABLE = re.compile(r"<(?:[^<>]*:)?(\w+)>")
 #: What the paths of nothing that exists are made of.
@@ -36,10 +34,8 @@ _NOTHING = dict.fromkeys(("code", "number", "prefix", "name", "filename"), "none
     "certificate_id": str(UUID(int=0)),
     "plan_id": str(UUID(int=0)),
     "line_number": "1",
-    "vendor_id": "1",
     "team_id": "1",
     "webhook_id": str(UUID(int=0)),
-    "delivery_number": "1",
     "mode": "import",
     "kind": "csv",
     "named": "none",
@@ -48,21 +44,14 @@ _NOTHING = dict.fromkeys(("code", "number", "prefix", "name", "filename"), "none
 
 @pytest.fixture
 def values(batches: BatchClient, broken_batch: str, settings: Settings) -> dict[str, str]:
-    """What the paths of an existing supplier, batch, account, undo, plan, vendor and webhook are made of."""
+    """What the paths of an existing supplier, batch, account, undo, plan and webhook are made of."""
     with batches.supplier.Session.begin() as session:
         supplier = batches.supplier.known()
         undone = [batches.supplier.accounts(5)[4]["external_account_number"]]
         undo_id = start_undo(session, UndoOrder(supplier=supplier, external_account_numbers=undone))
-        vendor_id = create_payment_vendor(
-            session,
-            f"Vendor of {supplier.code}",
-            kind=VendorKind.HTTP,
-            url="https://gateway.example/v2",
-            organisation_name=batches.supplier.organisation,
-        ).id
         owner = batches.supplier.organisation
         team_id = create_operations_team(session, "Team of a test", organisation_name=owner).id
-        delivery = make_delivery(session, supplier.organisation_id, supplier.code)
+        webhook_id = make_webhook(session, supplier.organisation_id, supplier.code).id
     batches.supplier.reconcile()
     with batches.supplier.Session.begin() as session:
         key = settings.certificate_key
@@ -83,10 +72,8 @@ def values(batches: BatchClient, broken_batch: str, settings: Settings) -> dict[
         "undo_id": str(undo_id),
         "certificate_id": str(certificate_id),
         "plan_id": plan["plan_id"],
-        "vendor_id": str(vendor_id),
         "team_id": str(team_id),
-        "webhook_id": str(delivery.endpoint_id),
-        "delivery_number": str(delivery.id),
+        "webhook_id": str(webhook_id),
         "kind": "csv",
         "filename": "console.css",
     }
@@ -128,14 +115,12 @@ def test_the_table_has_every_view_and_no_other(console_app: Flask) -> None:
 def test_what_concerns_the_whole_service_is_for_operators_who_are_bound_to_none() -> None:
     assert {name for name, need in VIEWS.items() if need.whole_service} == {
         "health.show",
-        "limits.change",
         "operators.show",
         "operators.create",
         "operators.set_role",
         "operators.set_password",
         "operators.disable",
         "setup.create_new_organisation",
-        "vendors.create",
     }
 
 
@@ -221,7 +206,7 @@ def test_an_operator_who_is_bound_to_another_organisation_sees_nothing_of_this_o
     for need, method, path in _views(console_app, values):
         if need.role is None or need.whole_service or path in ("/logout/", "/password/"):
             continue
-        if path.endswith("/rate/") or any(values[name] in path for name in named):
+        if any(values[name] in path for name in named):
             status = _ask(client, method, path, token)
             assert status in (400, 404), (method, path, status)
             if method == "GET":

@@ -1,4 +1,4 @@
-"""What needs somebody, however old it is, and what is in progress: what waits in queues, and who answers."""
+"""What needs somebody, however old it is, and what is in progress: what waits in queues."""
 
 import re
 from dataclasses import replace
@@ -11,11 +11,11 @@ from sqlalchemy import func, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.console.pages import overview
-from migration_service.blueprints.console.pages.work import ASKED
 from migration_service.config import Settings
 from migration_service.models import Batch, Ledger
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.processing.slots import Slots
+from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.states import WaveState
 from migration_service.tasks.names import QUEUES
@@ -118,12 +118,12 @@ def test_parts_that_do_not_work_need_somebody(
     assert _concerns(administrator) == [(True, "/work/", missing)]
     slots.reconcile([])
     redis.hset(state, "ready", "1")  # without the pause after a loss
-    administrator.send("/limit/", {"limit": "2"})
+    _set_limit(worker_resources, 2)
     full = "All 2 slots are in use: further requests get a 429."
     for attempt, expected in (("first", []), ("second", [(False, "/work/", full)])):
         slots.acquire([attempt], owner=1, limit=2)
         assert _concerns(administrator) == expected
-    administrator.send("/limit/", {"limit": ""})
+    _set_limit(worker_resources, None)
     assert _concerns(administrator) == []
     slots.release(["first", "second"])
 
@@ -132,6 +132,11 @@ def test_parts_that_do_not_work_need_somebody(
 
     monkeypatch.setattr(Slots, "in_use", fail)
     assert _concerns(administrator) == [(True, "/work/", "Redis does not answer: nothing is processed.")]
+
+
+def _set_limit(resources: WorkerResources, limit: int | None) -> None:
+    with resources.Session.begin() as session:
+        set_concurrency_limit(session, limit)
 
 
 def test_a_clean_wave_of_a_plan_that_goes_on_by_itself_waits_for_no_decision(
@@ -169,12 +174,6 @@ def test_the_suppliers_are_sorted_searched_and_shown_in_pages(
     assert codes("?order=nothing&cursor=x")[0] == codes("?order=left")[0] == code
 
 
-@pytest.fixture(autouse=True)
-def asked(worker_resources: WorkerResources) -> None:
-    """The workers have just been asked, so that no page asks again."""
-    worker_resources.redis.set(ASKED, b"a moment ago")
-
-
 def test_the_page_says_how_many_messages_wait_and_how_many_workers_have(
     administrator: ConsoleClient, worker_resources: WorkerResources
 ) -> None:
@@ -186,13 +185,6 @@ def test_the_page_says_how_many_messages_wait_and_how_many_workers_have(
     waiting = re.findall(r"<tr><td[^>]*><code>(\w+)</code></td><td[^>]*>(.*?)</td>", page)
     assert dict(waiting) == dict.fromkeys(QUEUES, "0") | {"batch": "3", "vendors": "1"}
     assert re.findall(r"<dt>messages that workers have</dt><dd>(.*?)</dd>", page) == ["2"]
-
-
-def test_workers_are_not_asked_again_after_a_moment(
-    administrator: ConsoleClient, worker_resources: WorkerResources
-) -> None:
-    assert "The workers are being asked" in administrator.see("/work/")
-    assert worker_resources.redis.get(ASKED) == b"a moment ago"
 
 
 def test_without_redis_the_page_says_so_and_shows_the_rest(

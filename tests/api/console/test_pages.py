@@ -11,13 +11,11 @@ from urllib.parse import quote, unquote
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.batches.intake import upload
 from migration_service.services.processing.slots import Slots
-from migration_service.tasks.names import QUEUES
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, LogIn, text_of
 from support.imported_account import ImportedAccount
 from support.marked_person import marked_parts
-from support.servers import wait_until
 from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient
 from support.wave_client import WaveClient
@@ -159,23 +157,6 @@ def test_health_shows_the_lines_of_the_doctor(administrator: ConsoleClient) -> N
     text = administrator.see("/health/")
     for part in ("database", "redis", "revisions", "queue interactive", "slots"):
         assert f">{part}</td>" in text
-
-
-def test_the_page_of_work_names_the_workers_of_each_queue_once_they_answered(
-    administrator: ConsoleClient, worker_resources: WorkerResources
-) -> None:
-    worker_resources.redis.delete("migration:console:workers", "migration:console:workers:asked")
-    assert "The workers are being asked" in administrator.see("/work/")
-    wait_until(
-        lambda: worker_resources.redis.exists("migration:console:workers"), "the answer of the workers"
-    )
-    text = administrator.see("/work/")
-    for queue in QUEUES:
-        assert f"><code>{queue}</code></td>" in text
-    # Here no worker runs.
-    assert text.count("No worker answers.") == len(QUEUES)
-    assert "The workers answered" in text
-    assert "No worker answers for the queue batch." in text
 
 
 def test_the_page_of_work_says_what_waits_and_how_old_the_last_sweep_is(

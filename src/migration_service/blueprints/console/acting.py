@@ -5,7 +5,7 @@ audit. A form has a token, so that sending it twice does it once: the second ans
 needs transactions of its own is done before, under the same token.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -23,10 +23,10 @@ from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.requests.errors import status_of
 from migration_service.blueprints.requests.resources import resources
-from migration_service.db.reference import wait_until_known
 from migration_service.db.sql import OpenTransaction, autocommit
 from migration_service.services.idempotency.keys import KeptAnswer, KeyedRequest, find_answer, keep_answer
 from migration_service.tasks.batches import feed_batches
+from migration_service.tasks.jobs import Jobs, dispatch
 
 #: Names and values that help to decide.
 Facts = tuple[tuple[str, Any], ...]
@@ -36,6 +36,10 @@ class ActionForm(FormWithFaults):
     """A form that changes something. Its fields follow the two hidden fields of every form."""
 
     form_token = HiddenField(default=lambda: str(uuid4()), validators=[validators.UUID()])
+
+    def values(self) -> dict[str, Any]:
+        """Return the values of the visible fields by name."""
+        return {name: it for name, it in self.data.items() if name not in ("form_token", "csrf_token")}
 
 
 def reason_field(longest: int = 1_000) -> StringField:
@@ -88,9 +92,6 @@ class Done:
     message: str
     #: The page to go to, or None to go back.
     location: str | None = None
-    #: Shown once, instead of going to a page, and what it is.
-    secret: str | None = None
-    secret_of: str = ""
 
 
 def act(
@@ -100,14 +101,15 @@ def act(
     *,
     find_effects: Callable[[Session], Facts] | None = None,
     template: str = "action.html",
-    feeds: bool = False,
     prepare: Callable[[], None] = lambda: None,
+    afterwards: Sequence[Callable[[], None]] = (),
 ) -> Response:
     """Show what the form will do, or do it.
 
     `find_effects` returns what a filled form would do, if that depends on its fields. Such a form does
-    nothing unless the operator was shown exactly that. `feeds`: workers are told afterwards that there is
-    work. `prepare` is called before the transaction of `perform`, and can be called again if that fails.
+    nothing unless the operator was shown exactly that. `prepare` is called before the transaction of
+    `perform`, and can be called again if that fails. `afterwards` are called once it is committed, before the
+    response says so.
     """
     make_preview = (lambda _session: preview) if isinstance(preview, Preview) else preview
     page = _Page(form, make_preview, template, has_effects=find_effects is not None)
@@ -117,13 +119,13 @@ def act(
         return page.show(400)
     try:
         if earlier := _find_earlier(form):
-            return _go(earlier)
+            return _go(earlier, afterwards)
         if find_effects is not None:
             with resources().Session.begin() as session:
                 effects = find_effects(session)
             if "show" in request.form or request.form.get("seen") != _digest(effects):
                 return page.show(200, effects=effects)
-        return _do(form, make_preview, perform, feeds=feeds, prepare=prepare)
+        return _go(_do(form, make_preview, perform, prepare), afterwards)
     except (errors.InvalidError, errors.RequestFailedValidationError) as error:
         return page.show(status_of(type(error)), error=error)
 
@@ -132,10 +134,8 @@ def _do(
     form: ActionForm,
     preview: Callable[[Session], Preview],
     perform: Callable[[Session], Done],
-    *,
-    feeds: bool,
     prepare: Callable[[], None],
-) -> Response:
+) -> KeptAnswer:
     try:
         prepare()
         with resources().Session.begin() as session:
@@ -143,31 +143,22 @@ def _do(
             done = perform(session)
             answer = KeptAnswer(303, {"Location": done.location or back}, done.message.encode())
             keep_answer(OpenTransaction.of(session), _keyed(form), answer)
-        if feeds:
-            feed_batches(resources().celery, resources().Session)
-        if done.secret is not None:
-            return make_response(render_template("secret.html", done=done, back=back))
-        return _go(answer)
+        return answer
     except Exception:
         # The same form may have had its effect in the meantime.
         if earlier := _find_earlier(form):
-            return _go(earlier)
+            return earlier
         raise
 
 
-def act_on_reference(
-    form: ActionForm,
-    preview: Callable[[Session], Preview],
-    perform: Callable[[Session], Done],
-    *,
-    find_effects: Callable[[Session], Facts] | None = None,
-    feeds: bool = False,
-) -> Response:
-    """Do the same as `act` for API keys and import suppliers, and respond once every web process knows."""
-    response = act(form, preview, perform, find_effects=find_effects, feeds=feeds)
-    if request.method == "POST":
-        wait_until_known()
-    return response
+def feed_workers() -> None:
+    """Tell workers that there are lines to process."""
+    feed_batches(resources().celery, resources().Session)
+
+
+def dispatch_jobs(kind: Jobs) -> Callable[[], None]:
+    """Return what tells workers that there are jobs of a kind."""
+    return lambda: dispatch(resources().celery, resources().Session, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +208,8 @@ def _digest(effects: Facts) -> str:
     return sha256(repr([(str(name), str(value)) for name, value in effects]).encode()).hexdigest()
 
 
-def _go(answer: KeptAnswer) -> Response:
+def _go(answer: KeptAnswer, afterwards: Sequence[Callable[[], None]]) -> Response:
+    for call in afterwards:
+        call()
     flash(answer.body.decode(), "done")
     return redirect(answer.headers["Location"], 303)

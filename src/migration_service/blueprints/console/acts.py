@@ -3,7 +3,7 @@
 An act that needs an `if` is a view of its own, with `acting.act`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -21,15 +21,18 @@ _Shown = TypeVar("_Shown")
 class Act(Generic[_Shown]):
     """Something that a person does. Its texts are marked for the catalogue, and take values by name."""
 
-    #: The name of the view.
+    #: The name of the view, and its path below that of all acts if that is another one.
     name: str
+    path: str | None = None
     title: str
     #: What will be done: a sentence, its forms for one thing and for several, or what returns one of both.
     sentence: str | tuple[str, str] | Callable[[_Shown], str | tuple[str, str]]
     button: str | tuple[str, str]
+    #: What was done. It also takes the values of the form.
     done: str
-    #: Does it. It gets the arguments of the view by name.
+    #: What does it. It gets a session, and by name the arguments of the view and the values of the form.
     do: Callable[..., object]
+    form: type[ActionForm] = ActionForm
     #: The number for the sentence and the button.
     number: Callable[[_Shown], int] = lambda _shown: 0
     facts: Callable[[_Shown], Facts] = lambda _shown: ()
@@ -38,6 +41,8 @@ class Act(Generic[_Shown]):
     is_dangerous: bool = False
     #: Whether it cannot be done now, as the sentence says, so that there is no button.
     is_empty: Callable[[_Shown], bool] = lambda _shown: False
+    #: The page to go to, by the same values as `do`, if that is not the one to go back to.
+    leads_to: Callable[..., str] | None = None
 
 
 def add_acts(
@@ -45,12 +50,12 @@ def add_acts(
     path: str,
     acts: list[Act[_Shown]],
     *,
-    show: Callable[..., _Shown],
     back: Callable[..., str],
+    show: Callable[..., _Shown] = lambda _session, **_names: None,  # type: ignore[assignment]
     values: Callable[[_Shown], Mapping[str, object]] = lambda _shown: {},
-    feeds: bool = False,
+    afterwards: Sequence[Callable[[], None]] = (),
 ) -> None:
-    """Add a view for each act, at `path` with `{}` for its name.
+    """Add a view for each act below `path`.
 
     `show` returns what the act is about, and raises if the operator may not see it. It and `back`, which
     returns the page to go back to, get the arguments of the view by name. Texts have these and `values`.
@@ -58,7 +63,7 @@ def add_acts(
 
     def view_of(it: Act[_Shown]) -> Callable[..., Response]:
         def view(**names: Any) -> Response:
-            known = dict(names)
+            form, known = it.form(), dict(names)
 
             def preview(session: Session) -> Preview:
                 shown = show(session, **names)
@@ -76,15 +81,18 @@ def add_acts(
                 )
 
             def perform(session: Session) -> Done:
-                it.do(session, **names)
-                return Done(gettext(it.done, **known))
+                given = form.values()
+                it.do(session, **names, **given)
+                location = it.leads_to(**names, **given) if it.leads_to else None
+                return Done(gettext(it.done, **known | given), location)
 
-            return act(ActionForm(), preview, perform, feeds=feeds)
+            return act(form, preview, perform, afterwards=afterwards)
 
         return view
 
     for it in acts:
-        blueprint.add_url_rule(path.format(it.name), it.name, view_of(it), methods=["GET", "POST"])
+        place = f"{path}{it.path or it.name}/"
+        blueprint.add_url_rule(place, it.name, view_of(it), methods=["GET", "POST"])
 
 
 def _write(text: str | tuple[str, str], number: int, values: Mapping[str, Any]) -> str:

@@ -22,7 +22,6 @@ _EVERYBODY = Need(None)
 _READ = Need(OperatorRole.READ)
 _READ_ALL = Need(OperatorRole.READ, whole_service=True)
 _OPERATE = Need(OperatorRole.OPERATE)
-_OPERATE_ALL = Need(OperatorRole.OPERATE, whole_service=True)
 _ADMINISTER = Need(OperatorRole.ADMINISTER)
 _ADMINISTER_ALL = Need(OperatorRole.ADMINISTER, whole_service=True)
 
@@ -51,7 +50,7 @@ _NEEDED: dict[Need, dict[str, str]] = {
         "emails": "show",
         "setup": "show_teams show_organisations",
         "vendors": "show",
-        "webhooks": "show_all show show_delivery",
+        "webhooks": "show_all",
         "keys": "show",
         "audit": "show",
     },
@@ -77,17 +76,12 @@ _NEEDED: dict[Need, dict[str, str]] = {
     _ADMINISTER: {
         "supplier_actions": "create rename remove",
         "go_live": "set_moment",
-        "vendors": "set_rate",
-        "webhooks": "create change switch remove rotate test redeliver_one redeliver_many",
+        "webhooks": "set_email switch_off switch_on",
         "setup": "create_team rename_team remove_team",
-        "keys": "issue roll revoke",
+        "keys": "revoke",
         "audit": "export",
     },
-    _OPERATE_ALL: {
-        "limits": "change",
-    },
     _ADMINISTER_ALL: {
-        "vendors": "create",
         "setup": "create_new_organisation",
         "operators": "create set_role set_password disable",
     },

@@ -1,4 +1,4 @@
-"""What the settings say about webhooks, and what the commands and the console are given."""
+"""What the settings say about webhooks, and what the console is given."""
 
 from collections.abc import Mapping
 from typing import Any

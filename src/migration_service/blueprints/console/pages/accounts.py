@@ -170,7 +170,7 @@ _ACTS = [
 ]
 add_acts(
     blueprint,
-    "/suppliers/<code>/accounts/<number:number>/{}/",
+    "/suppliers/<code>/accounts/<number:number>/",
     _ACTS,
     show=lambda session, code, number: supplier_of(session, code),
     back=lambda code, number: url_for("accounts.show", code=code, number=number),

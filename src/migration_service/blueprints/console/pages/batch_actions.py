@@ -12,7 +12,7 @@ from wtforms import SelectField
 from migration_service.blueprints.batch_upload import intake_limits
 from migration_service.blueprints.console import ordering
 from migration_service.blueprints.console.access import batch_of
-from migration_service.blueprints.console.acting import ActionForm, Done, Link, Preview, act
+from migration_service.blueprints.console.acting import ActionForm, Done, Link, Preview, act, feed_workers
 from migration_service.blueprints.console.acts import Act, add_acts
 from migration_service.blueprints.console.display import name_batch
 from migration_service.blueprints.console.filters import read_filter
@@ -81,12 +81,12 @@ def _back(batch_id: UUID) -> str:
 
 add_acts(
     blueprint,
-    "/{}/",
+    "/",
     _ACTS,
     show=_report,
     back=_back,
     values=lambda batch: {"name": name_batch(batch)},
-    feeds=True,
+    afterwards=[feed_workers],
 )
 
 
@@ -128,7 +128,7 @@ def retry(batch_id: UUID) -> Response:
         # The page of a code may be empty now. The page of a line is not.
         return Done(done, None if wanted.line is not None else _back(batch_id))
 
-    return act(ActionForm(), preview, perform, feeds=True)
+    return act(ActionForm(), preview, perform, afterwards=[feed_workers])
 
 
 def _retry_everything(batch_id: UUID, wanted: ResultFilter, left: int) -> Link:
@@ -206,4 +206,4 @@ def repeat(batch_id: UUID, mode: str) -> Response:
     def perform(_session: Session) -> Done:
         return Done(_("The batch has started."), url_for("batches.show", batch_id=started[-1]))
 
-    return act(form, preview, perform, feeds=True, prepare=start)
+    return act(form, preview, perform, afterwards=[feed_workers], prepare=start)

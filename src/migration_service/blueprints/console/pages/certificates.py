@@ -9,8 +9,9 @@ from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
 from migration_service.blueprints.console.access import current_operator, supplier_of, visible_row
-from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
-from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.acting import dispatch_jobs
+from migration_service.blueprints.console.acts import Act, add_acts
+from migration_service.blueprints.console.languages import mark
 from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.blueprints.console.pages.downloads import send_file
 from migration_service.blueprints.requests.resources import resources
@@ -18,7 +19,8 @@ from migration_service.errors import CertificateNotFoundError
 from migration_service.models import Certificate
 from migration_service.services.certificates import reading
 from migration_service.services.certificates.making import start_certificate
-from migration_service.tasks import jobs
+from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.tasks.jobs import CERTIFICATES
 
 blueprint = Blueprint("certificates", __name__)
 
@@ -40,27 +42,6 @@ def show_all(code: str) -> AnyResponse:
         key="certificate_id",
         read_key=UUID,
     )
-
-
-@blueprint.route("/suppliers/<code>/certificates/new/", methods=["GET", "POST"])
-def start(code: str) -> AnyResponse:
-    """Start a certificate of the whole book."""
-    back = url_for("certificates.show_all", code=code)
-
-    def preview(session: Session) -> Preview:
-        supplier_of(session, code)
-        sentence = _("Workers hash every created account and sign what the kept comparison found.")
-        return Preview(title=_("Certificate"), sentence=sentence, button=_("Make a certificate"), back=back)
-
-    def perform(session: Session) -> Done:
-        key, name = resources().settings.certificate_key, current_operator().name
-        start_certificate(session, supplier_of(session, code), None, key=key, by=name)
-        return Done(_("The certificate is being made."), back)
-
-    response = act(ActionForm(), preview, perform)
-    if response.status_code == 303:
-        jobs.dispatch(resources().celery, resources().Session, jobs.CERTIFICATES)
-    return response
 
 
 @blueprint.get("/certificates/<uuid:certificate_id>/")
@@ -85,3 +66,29 @@ def download(certificate_id: UUID) -> Response:
 
 def _certificate_of(session: Session, certificate_id: UUID) -> Certificate:
     return visible_row(session, Certificate, certificate_id, CertificateNotFoundError)
+
+
+add_acts(
+    blueprint,
+    "/suppliers/<code>/certificates/",
+    [
+        Act[KnownSupplier](
+            name="start",
+            path="new",
+            title=mark("Certificate"),
+            sentence=mark("Workers hash every created account and sign what the kept comparison found."),
+            button=mark("Make a certificate"),
+            done=mark("The certificate is being made."),
+            do=lambda session, code: start_certificate(
+                session,
+                supplier_of(session, code),
+                None,
+                key=resources().settings.certificate_key,
+                by=current_operator().name,
+            ),
+        )
+    ],
+    show=supplier_of,
+    back=lambda code: url_for("certificates.show_all", code=code),
+    afterwards=[dispatch_jobs(CERTIFICATES)],
+)

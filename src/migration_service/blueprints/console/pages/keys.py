@@ -1,4 +1,4 @@
-"""API keys: their owners and limits, and forms to issue, roll and revoke them."""
+"""API keys: their owners and limits, and the form to revoke one. `migration-service` issues them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -6,64 +6,31 @@ from typing import Any
 from flask import Blueprint, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
-from wtforms import BooleanField, IntegerField, SelectField, SelectMultipleField, StringField
-from wtforms.validators import InputRequired, Length, NumberRange, Optional
+from wtforms import BooleanField
 
-from migration_service.blueprints.console.access import sees, visible, visible_organisations
-from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act, act_on_reference
+from migration_service.blueprints.console.access import sees, visible
+from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
 from migration_service.blueprints.console.lists import list_at, show_list
+from migration_service.db.reference import wait_until_known
 from migration_service.errors import ApiKeyNotFoundError
 from migration_service.models import ApiKey
 from migration_service.outgoing.rules import show_url
 from migration_service.services.access import api_keys
-from migration_service.services.access.scopes import Scope
 from migration_service.services.access.sessions import list_sessions
 from migration_service.services.setup.suppliers import list_import_suppliers
 from migration_service.services.webhooks.switching import find_webhooks_of_key, switch_off_webhooks_of_key
 
 blueprint = Blueprint("keys", __name__, url_prefix="/setup/keys")
 
-_LONGEST_DAYS = 3660
 _COLUMNS = (
     "0.prefix 0.name organisation=1 0.scopes import_suppliers=2 0.allowed_networks 0.created_at "
     "0.last_used_at 0.expires_at 0.revoked_at"
 )
 #: Keys that expire within this time are highlighted.
 _SOON = timedelta(days=30)
-
-
-class KeyForm(ActionForm):
-    """The limits of a new key."""
-
-    organisation = SelectField(_l("Organisation"), validators=[InputRequired()])
-    name = StringField(_l("Name"), validators=[Length(max=128)])
-    scopes = SelectMultipleField(
-        _l("Scopes"),
-        choices=[it.value for it in Scope],
-        description=_l("None chosen: everything that the organisation may do."),
-    )
-    suppliers = StringField(
-        _l("Import suppliers"), description=_l("Codes separated by spaces. Empty: all of the organisation.")
-    )
-    networks = StringField(
-        _l("Networks"), description=_l("Such as 192.0.2.0/24, separated by spaces. Empty: every address.")
-    )
-    days = IntegerField(
-        _l("Days until it ends"),
-        validators=[Optional(), NumberRange(1, _LONGEST_DAYS)],
-        description=_l("Empty: it does not expire."),
-    )
-
-
-class RollForm(ActionForm):
-    """The overlap, in which the old key is still accepted."""
-
-    days = IntegerField(
-        _l("Days for which the old key is still accepted"), default=7, validators=[NumberRange(0, 365)]
-    )
 
 
 class RevocationForm(ActionForm):
@@ -93,66 +60,9 @@ def show() -> Response:
     return show_list("keys.html", find, _COLUMNS, more)
 
 
-@blueprint.route("/new/", methods=["GET", "POST"])
-def issue() -> Response:
-    """Issue a key, and show it once."""
-    form = KeyForm()
-    form.organisation.choices = visible_organisations()
-
-    preview = Preview(
-        title=_("New API key"),
-        sentence=_("Issues one key. It is shown only once, because only its hash is stored."),
-        button=_("Issue"),
-        back=url_for("keys.show"),
-    )
-
-    def perform(session: Session) -> Done:
-        days = form.days.data
-        key = api_keys.issue_api_key(
-            session,
-            organisation_name=str(form.organisation.data),
-            name=form.name.data or None,
-            limits=api_keys.KeyLimits(
-                scopes=[Scope(it) for it in form.scopes.data or ()] or None,
-                import_suppliers=(form.suppliers.data or "").split() or None,
-                networks=(form.networks.data or "").split() or None,
-                expires_at=datetime.now(UTC) + timedelta(days=days) if days else None,
-            ),
-        )
-        return Done(_("The key was issued. It is not shown again."), secret=key, secret_of=_("API key"))
-
-    return act(form, preview, perform)
-
-
-@blueprint.route("/<prefix>/roll/", methods=["GET", "POST"])
-def roll(prefix: str) -> Response:
-    """Create the successor of a key, and show it once."""
-    form = RollForm()
-
-    def preview(session: Session) -> Preview:
-        key = _key(session, prefix)
-        return Preview(
-            title=_("Roll API key %(prefix)s", prefix=prefix),
-            sentence=_(
-                "Creates one successor with the same name and limits. The old key expires after the overlap."
-            ),
-            button=_("Roll"),
-            back=url_for("keys.show"),
-            facts=((_("Last used"), key.last_used_at or _("never")),),
-        )
-
-    def perform(session: Session) -> Done:
-        _key(session, prefix)
-        new, _old = api_keys.roll_api_key(session, prefix, timedelta(days=form.days.data or 0))
-        return Done(_("The successor was issued. It is not shown again."), secret=new, secret_of=_("API key"))
-
-    return act_on_reference(form, preview, perform)
-
-
 @blueprint.route("/<prefix>/revoke/", methods=["GET", "POST"])
 def revoke(prefix: str) -> Response:
     """Revoke a key with its tokens."""
-
     form = RevocationForm()
 
     def preview(session: Session) -> Preview:
@@ -180,7 +90,7 @@ def revoke(prefix: str) -> Response:
             switch_off_webhooks_of_key(session, key.id)
         return Done(_("API key %(prefix)s was revoked.", prefix=prefix))
 
-    return act_on_reference(form, preview, perform)
+    return act(form, preview, perform, afterwards=[wait_until_known])
 
 
 def _key(session: Session, prefix: str) -> ApiKey:

@@ -9,10 +9,11 @@ from wtforms import PasswordField, SelectField, SelectMultipleField, StringField
 from wtforms.validators import EqualTo, InputRequired, Length
 
 from migration_service.blueprints.console.access import current_operator, visible_organisations
-from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
+from migration_service.blueprints.console.acting import ActionForm, Facts
+from migration_service.blueprints.console.acts import Act, add_acts
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.console.languages import ngettext
+from migration_service.blueprints.console.languages import mark, mark_plural
 from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.services.access.operator_sessions import list_operator_sessions
 from migration_service.services.access.operators import (
@@ -29,7 +30,7 @@ blueprint = Blueprint("operators", __name__, url_prefix="/setup/operators")
 _ROLES = [role.value for role in OperatorRole]
 _ROLES_MEAN = _l(
     "read sees every page, with personal data masked. operate also runs batches and waves, and sees personal "
-    "data. administer also sets go-live, and creates suppliers, teams and keys."
+    "data. administer also sets go-live, creates suppliers and teams, and revokes keys."
 )
 
 
@@ -44,6 +45,7 @@ class OperatorForm(ActionForm):
     role = SelectField(_l("Role"), choices=_ROLES, description=_ROLES_MEAN)
     organisations = SelectMultipleField(
         _l("Organisations"),
+        choices=visible_organisations,
         description=_l("The organisations that the operator is bound to. None chosen: all."),
     )
 
@@ -83,88 +85,72 @@ def show() -> Response:
     return show_list("operators.html", list_operators, columns, more)
 
 
-@blueprint.route("/new/", methods=["GET", "POST"])
-def create() -> Response:
-    """Create an operator."""
-    form = OperatorForm()
-    form.organisations.choices = visible_organisations()
-    preview = _preview(_("New operator"), _("Creates one operator, who can log in once a password is set."))
-
-    def perform(session: Session) -> Done:
-        name, bound = str(form.name.data), form.organisations.data or ()
-        create_operator(session, name, OperatorRole(form.role.data), organisations=bound)
-        done = _("Operator %(name)s was created. Set a password next.", name=name)
-        return Done(done, url_for("operators.set_password", name=name))
-
-    return act(form, preview, perform)
+def _count_sessions(session: Session, name: str | None = None) -> int:
+    """Return the number of open sessions of an operator, or 0 for a new one."""
+    return len(list_operator_sessions(session, name)) if name is not None else 0
 
 
-@blueprint.route("/<name>/role/", methods=["GET", "POST"])
-def set_role(name: str) -> Response:
-    """Give an operator another role."""
-    form = RoleForm()
-    preview = _preview(
-        _("Role of %(name)s", name=name),
-        _("The role applies immediately, even if the operator is logged in."),
-    )
-
-    def perform(session: Session) -> Done:
-        set_operator_role(session, name, OperatorRole(form.role.data))
-        return Done(_("Operator %(name)s has the role %(role)s.", name=name, role=form.role.data))
-
-    return act(form, preview, perform)
-
-
-@blueprint.route("/<name>/password/", methods=["GET", "POST"])
-def set_password(name: str) -> Response:
-    """Set the password of an operator."""
-    form = NewPasswordForm()
-
-    def preview(session: Session) -> Preview:
-        return _preview(_("Password of %(name)s", name=name), _sessions_end(session, name))
-
-    def perform(session: Session) -> Done:
-        set_operator_password(session, name, str(form.password.data))
-        return Done(_("The password of operator %(name)s is set.", name=name))
-
-    return act(form, preview, perform)
-
-
-@blueprint.route("/<name>/disable/", methods=["GET", "POST"])
-def disable(name: str) -> Response:
-    """Disable an operator, who can then no longer log in."""
-
-    def preview(session: Session) -> Preview:
-        ends = _sessions_end(session, name)
-        if name == current_operator().name:
-            ends = _("This is you: you will be logged out, and cannot log in again.") + " " + ends
-        return _preview(_("Disable operator %(name)s", name=name), ends, is_dangerous=True)
-
-    def perform(session: Session) -> Done:
-        disable_operator(session, name)
-        return Done(_("Operator %(name)s is disabled.", name=name))
-
-    return act(ActionForm(), preview, perform)
-
-
-def _sessions_end(session: Session, name: str) -> str:
-    sessions = len(list_operator_sessions(session, name))
-    return (
-        ngettext(
-            "%(num)s session of the operator ends immediately.",
-            "%(num)s sessions of the operator end immediately.",
-            sessions,
-        )
-        if sessions
-        else _("The operator is not logged in.")
+def _say_what_ends(sessions: int) -> str | tuple[str, str]:
+    if not sessions:
+        return mark("The operator is not logged in.")
+    return mark_plural(
+        "%(num)s session of the operator ends immediately.",
+        "%(num)s sessions of the operator end immediately.",
     )
 
 
-def _preview(title: str, sentence: str, *, is_dangerous: bool = False) -> Preview:
-    return Preview(
-        title=title,
-        sentence=sentence,
-        button=_("Disable") if is_dangerous else _("Save"),
-        back=url_for("operators.show"),
-        is_dangerous=is_dangerous,
-    )
+def _warn_of_oneself(_session: Session, name: str) -> Facts:
+    if name != current_operator().name:
+        return ()
+    return ((_("This is you"), _("you will be logged out, and cannot log in again.")),)
+
+
+_ACTS = [
+    Act[int](
+        name="create",
+        path="new",
+        form=OperatorForm,
+        title=mark("New operator"),
+        sentence=mark("Creates one operator, who can log in once a password is set."),
+        button=mark("Save"),
+        done=mark("Operator %(name)s was created. Set a password next."),
+        do=lambda session, name, role, organisations: create_operator(
+            session, name, OperatorRole(role), organisations=organisations or ()
+        ),
+        leads_to=lambda name, **_others: url_for("operators.set_password", name=name),
+    ),
+    Act[int](
+        name="set_role",
+        path="<name>/role",
+        form=RoleForm,
+        title=mark("Role of %(name)s"),
+        sentence=mark("The role applies immediately, even if the operator is logged in."),
+        button=mark("Save"),
+        done=mark("Operator %(name)s has the role %(role)s."),
+        do=lambda session, name, role: set_operator_role(session, name, OperatorRole(role)),
+    ),
+    Act[int](
+        name="set_password",
+        path="<name>/password",
+        form=NewPasswordForm,
+        title=mark("Password of %(name)s"),
+        sentence=_say_what_ends,
+        number=int,
+        button=mark("Save"),
+        done=mark("The password of operator %(name)s is set."),
+        do=lambda session, name, password, **_again: set_operator_password(session, name, password),
+    ),
+    Act[int](
+        name="disable",
+        path="<name>/disable",
+        title=mark("Disable operator %(name)s"),
+        sentence=_say_what_ends,
+        number=int,
+        more_facts=_warn_of_oneself,
+        button=mark("Disable"),
+        done=mark("Operator %(name)s is disabled."),
+        do=disable_operator,
+        is_dangerous=True,
+    ),
+]
+add_acts(blueprint, "/", _ACTS, show=_count_sessions, back=lambda **_names: url_for("operators.show"))

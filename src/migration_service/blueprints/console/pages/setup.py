@@ -28,17 +28,22 @@ from migration_service.services.setup.teams import (
 blueprint = Blueprint("setup", __name__, url_prefix="/setup")
 
 
-class OrganisationForm(ActionForm):
+class NameForm(ActionForm):
     """The name of an organisation or a team."""
 
     name = StringField(_l("Name"), validators=[InputRequired(), Length(max=128)])
 
 
-class TeamForm(OrganisationForm):
-    """The name and organisation of a new team."""
+class TeamForm(NameForm):
+    """The name and organisation of a new team. Only operators bound to none may create a shared one."""
 
-    organisation = SelectField(_l("Organisation"))
+    organisation = SelectField(_l("Organisation"), choices=access.visible_organisations)
     shared = BooleanField(_l("All organisations share it"))
+
+    def __init__(self) -> None:
+        super().__init__()
+        if access.current_operator().organisation_ids is not None:
+            del self.shared
 
 
 @list_at(blueprint, "/organisations/")
@@ -65,53 +70,10 @@ def show_teams() -> Response:
     )
 
 
-@blueprint.route("/organisations/new/", methods=["GET", "POST"])
-def create_new_organisation() -> Response:
-    """Create an organisation."""
-    form = OrganisationForm()
-
-    preview = Preview(
-        title=_("New organisation"),
-        sentence=_("Creates one organisation. It sees nothing of another one."),
-        button=_("Create"),
-        back=url_for("setup.show_organisations"),
-    )
-
-    def perform(session: Session) -> Done:
-        name = create_organisation(session, str(form.name.data)).name
-        return Done(_("Organisation %(name)s was created.", name=name))
-
-    return act(form, preview, perform)
-
-
-@blueprint.route("/teams/new/", methods=["GET", "POST"])
-def create_team() -> Response:
-    """Create an operations team. Only operators bound to no organisation may create a shared team."""
-    form = TeamForm()
-    form.organisation.choices = access.visible_organisations()
-    if access.current_operator().organisation_ids is not None:
-        del form.shared
-
-    preview = Preview(
-        title=_("New operations team"),
-        sentence=_("Creates one team, to which created accounts can be linked."),
-        button=_("Create"),
-        back=url_for("setup.show_teams"),
-    )
-
-    def perform(session: Session) -> Done:
-        name, is_shared = str(form.name.data), form.shared is not None and form.shared.data
-        owner = None if is_shared else str(form.organisation.data)
-        create_operations_team(session, name, organisation_name=owner)
-        return Done(_("Operations team %(name)s was created.", name=name))
-
-    return act(form, preview, perform)
-
-
 @blueprint.route("/teams/<int:team_id>/rename/", methods=["GET", "POST"])
 def rename_team(team_id: int) -> Response:
     """Give a team to which nothing refers another name."""
-    form = OrganisationForm()
+    form = NameForm()
 
     def preview(session: Session) -> Preview:
         return Preview(
@@ -140,10 +102,47 @@ def _find_team(session: Session, team_id: int) -> OperationsTeam:
 
 add_acts(
     blueprint,
-    "/teams/<int:team_id>/remove/",
+    "/organisations/",
+    [
+        Act[None](
+            name="create_new_organisation",
+            path="new",
+            form=NameForm,
+            title=mark("New organisation"),
+            sentence=mark("Creates one organisation. It sees nothing of another one."),
+            button=mark("Create"),
+            done=mark("Organisation %(name)s was created."),
+            do=create_organisation,
+        )
+    ],
+    back=lambda: url_for("setup.show_organisations"),
+)
+add_acts(
+    blueprint,
+    "/teams/",
+    [
+        Act[None](
+            name="create_team",
+            path="new",
+            form=TeamForm,
+            title=mark("New operations team"),
+            sentence=mark("Creates one team, to which created accounts can be linked."),
+            button=mark("Create"),
+            done=mark("Operations team %(name)s was created."),
+            do=lambda session, name, organisation, shared=False: create_operations_team(
+                session, name, organisation_name=None if shared else organisation
+            ),
+        )
+    ],
+    back=lambda: url_for("setup.show_teams"),
+)
+add_acts(
+    blueprint,
+    "/teams/<int:team_id>/",
     [
         Act[OperationsTeam](
             name="remove_team",
+            path="remove",
             title=mark("Remove %(code)s"),
             sentence=mark("It is removed. This is possible as long as no batch or account has the team."),
             button=mark("Remove"),

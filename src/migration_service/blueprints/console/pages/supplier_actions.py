@@ -20,6 +20,7 @@ from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import mark, ngettext
 from migration_service.blueprints.requests.resources import resources
+from migration_service.db.reference import wait_until_known
 from migration_service.services.batches.results.listing import list_batches
 from migration_service.services.emails.customer_emails import (
     count_for_policy,
@@ -85,7 +86,9 @@ class CodeForm(acting.ActionForm):
 class SupplierForm(CodeForm):
     """The properties of a new supplier."""
 
-    organisation = SelectField(_l("Organisation"), validators=[InputRequired()])
+    organisation = SelectField(
+        _l("Organisation"), choices=visible_organisations, validators=[InputRequired()]
+    )
     document_root = StringField(
         _l("Document root"),
         validators=[Length(max=1024)],
@@ -134,7 +137,7 @@ def set_status_of(code: str) -> Response:
         suppliers.set_status(session, code, SupplierStatus(form.status.data))
         return acting.Done(_("Supplier %(code)s is %(status)s.", code=code, status=form.status.data))
 
-    return acting.act_on_reference(form, preview, perform, feeds=True)
+    return acting.act(form, preview, perform, afterwards=[acting.feed_workers, wait_until_known])
 
 
 @blueprint.route("/<code>/emails/", methods=["GET", "POST"])
@@ -172,7 +175,7 @@ def set_emails(code: str) -> Response:
             return acting.Done(_("Customers of %(code)s get an e-mail from now on.", code=code))
         return acting.Done(_("Customers of %(code)s get no e-mail from now on.", code=code))
 
-    return acting.act_on_reference(form, preview, perform, find_effects=find_effects)
+    return acting.act(form, preview, perform, find_effects=find_effects, afterwards=[wait_until_known])
 
 
 @blueprint.route("/<code>/time-zone/", methods=["GET", "POST"])
@@ -198,7 +201,7 @@ def set_time_zone_of(code: str) -> Response:
         suppliers.set_time_zone(session, code, str(form.time_zone.data))
         return acting.Done(_("The time zone of %(code)s is %(zone)s.", code=code, zone=form.time_zone.data))
 
-    return acting.act_on_reference(form, preview, perform)
+    return acting.act(form, preview, perform, afterwards=[wait_until_known])
 
 
 @blueprint.route("/<code>/rename/", methods=["GET", "POST"])
@@ -220,12 +223,12 @@ def rename(code: str) -> Response:
         done = _("%(before)s is %(name)s from now on.", before=code, name=new)
         return acting.Done(done, url_for("suppliers.show", code=new))
 
-    return acting.act_on_reference(form, preview, perform)
+    return acting.act(form, preview, perform, afterwards=[wait_until_known])
 
 
 add_acts(
     blueprint,
-    "/<code>/{}/",
+    "/<code>/",
     [
         Act[KnownSupplier](
             name="remove",
@@ -243,31 +246,26 @@ add_acts(
     show=supplier_of,
     back=lambda code: url_for("overview.show"),
 )
-
-
-@blueprint.route("/new/", methods=["GET", "POST"])
-def create() -> Response:
-    """Create an import supplier."""
-    form = SupplierForm()
-    form.organisation.choices = visible_organisations()
-
-    preview = acting.Preview(
-        title=_("New import supplier"),
-        sentence=_("Creates one import supplier, which is Ongoing from the start."),
-        button=_("Create"),
-        back=url_for("overview.show"),
-    )
-
-    def perform(session: Session) -> acting.Done:
-        supplier = suppliers.create_import_supplier(
-            session,
-            code=str(form.code.data),
-            organisation_name=str(form.organisation.data),
-            document_root=form.document_root.data or "",
-            profile=str(form.profile.data),
-            time_zone=form.time_zone.data or DEFAULT_TIME_ZONE,
+add_acts(
+    blueprint,
+    "/",
+    [
+        Act[None](
+            name="create",
+            path="new",
+            form=SupplierForm,
+            title=mark("New import supplier"),
+            sentence=mark("Creates one import supplier, which is Ongoing from the start."),
+            button=mark("Create"),
+            done=mark("Import supplier %(code)s was created."),
+            do=lambda session, organisation, time_zone, **values: suppliers.create_import_supplier(
+                session,
+                organisation_name=organisation,
+                time_zone=time_zone or DEFAULT_TIME_ZONE,
+                **values,
+            ),
+            leads_to=lambda code, **_others: url_for("suppliers.show", code=code),
         )
-        done = _("Import supplier %(code)s was created.", code=supplier.code)
-        return acting.Done(done, url_for("suppliers.show", code=supplier.code))
-
-    return acting.act(form, preview, perform)
+    ],
+    back=lambda: url_for("overview.show"),
+)

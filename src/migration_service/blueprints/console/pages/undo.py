@@ -35,7 +35,7 @@ from migration_service.services.undo.preview import preview_undo
 from migration_service.services.undo.replacements import preview_replacement, start_replacement
 from migration_service.services.undo.starting import cancel_undo, start_undo
 from migration_service.states import BatchKind, UndoBlocker, UndoState
-from migration_service.tasks import jobs
+from migration_service.tasks.jobs import UNDOS
 
 blueprint = Blueprint("undo", __name__)
 
@@ -126,7 +126,7 @@ def replace_batch(batch_id: UUID) -> AnyResponse:
         started = start_replacement(session, find(session, str(form.reason.data)), quotas)
         return acting.Done(_("The replacement has started."), url_for("batches.show", batch_id=started))
 
-    return acting.act(form, preview, perform, feeds=True)
+    return acting.act(form, preview, perform, afterwards=[acting.feed_workers])
 
 
 def _undo(find: Callable[..., UndoOrder], title: str, back: str) -> AnyResponse:
@@ -149,10 +149,7 @@ def _undo(find: Callable[..., UndoOrder], title: str, back: str) -> AnyResponse:
         undo_id = start_undo(session, order, role=role)
         return acting.Done(_("The undo has started."), url_for("undo.show", undo_id=undo_id))
 
-    response = acting.act(form, preview, perform)
-    if response.status_code == 303:
-        jobs.dispatch(resources().celery, resources().Session, jobs.UNDOS)
-    return response
+    return acting.act(form, preview, perform, afterwards=[acting.dispatch_jobs(UNDOS)])
 
 
 def _describe(found: dict[str, Any], title: str, back: str, *, is_added: bool) -> acting.Preview:
@@ -236,7 +233,7 @@ _CANCEL = Act[dict[str, Any]](
 )
 add_acts(
     blueprint,
-    "/undos/<uuid:undo_id>/{}/",
+    "/undos/<uuid:undo_id>/",
     [_CANCEL],
     show=lambda session, undo_id: reading.report_undo(session, _get(session, undo_id)),
     back=lambda undo_id: url_for("undo.show", undo_id=undo_id),

@@ -13,7 +13,15 @@ from wtforms.validators import InputRequired
 
 from migration_payloads.schemas.base import load
 from migration_service.blueprints.console.access import plan_of
-from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, ReasonForm, act
+from migration_service.blueprints.console.acting import (
+    ActionForm,
+    Done,
+    Facts,
+    Preview,
+    ReasonForm,
+    act,
+    feed_workers,
+)
 from migration_service.blueprints.console.acts import Act, add_acts
 from migration_service.blueprints.console.display import write_threshold, zoned
 from migration_service.blueprints.console.languages import gettext as _
@@ -204,7 +212,7 @@ def _act(
         change(session, *_lock(session, plan_id, number), reason=str(form.reason.data))
         return Done(str(message))
 
-    return act(form, show, perform, feeds=True)
+    return act(form, show, perform, afterwards=[feed_workers])
 
 
 def _pick(plan: PlanReport, number: int) -> WaveReport:
@@ -332,9 +340,9 @@ _ACTS = [
 ]
 add_acts(
     blueprint,
-    "/{}/",
+    "/",
     _ACTS,
     show=_see,
     back=_page_of,
-    feeds=True,
+    afterwards=[feed_workers],
 )
