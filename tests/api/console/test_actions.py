@@ -244,7 +244,7 @@ def test_a_key_is_revoked_with_the_webhooks_that_it_has_created(
         values = {"organisation_id": key.organisation_id, "url": "https://a.example/?key=secret"}
         session.add_all(WebhookEndpoint(id=new_id(), api_key_id=it.id, **values) for it in (new, key))
         key_id = key.id
-    sentence = "The key and 0 sessions end immediately. Its batches are paused. This is permanent."
+    sentence = "The key and 1 session end immediately. Its batches are paused. This is permanent."
     assert "https://a.example/?…" in administrator.see(path)
     assert administrator.form(path).sentence == sentence
     administrator.send(path)

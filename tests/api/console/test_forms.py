@@ -84,7 +84,7 @@ def test_suppliers_and_teams_are_renamed_and_removed_while_nothing_refers_to_the
         assert reason in unescape(text_of(refused.text))
 
     in_use = "is in use: accounts, batches or plans refer to it."
-    refuse(f"/suppliers/{used}/rename/", in_use, code=empty)
+    refuse(f"/suppliers/{used}/rename/", in_use, name=empty)
     refuse(f"/suppliers/{used}/remove/", "set its status to Complete first")
     administrator.act(f"/suppliers/{used}/status/", {"status": "Complete"})
     refuse(f"/suppliers/{used}/remove/", in_use)
@@ -92,8 +92,8 @@ def test_suppliers_and_teams_are_renamed_and_removed_while_nothing_refers_to_the
     refuse(f"/setup/teams/{team}/remove/", in_use)
     path = f"/suppliers/{empty}%3F/rename/"
     assert path in administrator.see(f"/suppliers/{empty}%3F/")
-    refuse(path, "already exists", code=used)
-    done = administrator.act(path, {"code": empty})
+    refuse(path, "already exists", name=used)
+    done = administrator.act(path, {"name": empty})
     assert done == (f"/suppliers/{empty}/", f"{empty}? is {empty} from now on.")
     administrator.act(f"/suppliers/{empty}/status/", {"status": "Complete"})
     with sessions.begin() as session:

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 
 from migration_service import errors
-from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import _
 from migration_service.blueprints.console.views import VIEWS, Need
 from migration_service.blueprints.requests.holding import disregard_effects
 from migration_service.blueprints.requests.resources import resources
@@ -30,7 +30,12 @@ from migration_service.services.access.operator_sessions import (
 )
 from migration_service.services.access.operators import AuthenticatedOperator
 from migration_service.services.setup.organisations import list_organisations
-from migration_service.services.setup.suppliers import KnownSupplier, find_import_supplier, get_owned
+from migration_service.services.setup.suppliers import (
+    KnownSupplier,
+    find_import_supplier,
+    get_owned,
+    list_import_suppliers,
+)
 
 _Item = TypeVar("_Item")
 #: The name of an organisation, or None if all share the item.
@@ -171,6 +176,11 @@ def may_change(organisation_id: int | None) -> bool:
 def visible(rows: Sequence[tuple[_Item, _Owner]]) -> list[tuple[_Item, _Owner]]:
     """Return the rows of a command's list whose first item the operator may see."""
     return [row for row in rows if sees(getattr(row[0], "organisation_id"))]  # noqa: B009
+
+
+def visible_codes(session: Session) -> list[str]:
+    """Return the codes of the import suppliers that the operator may see, for filters by one."""
+    return [it.code for it, _owner in visible(list_import_suppliers(session))]
 
 
 def visible_organisations() -> list[str]:

@@ -23,8 +23,7 @@ from migration_service import errors
 from migration_service.blueprints.console.access import guard_views
 from migration_service.blueprints.console.display import add_filters
 from migration_service.blueprints.console.faults import attributes_at_fault
-from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.languages import speak_languages
+from migration_service.blueprints.console.languages import _, speak_languages
 from migration_service.blueprints.console.pages import openid
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.views import MOUNT, VIEWS

@@ -256,6 +256,11 @@ def viewer_zone() -> ZoneInfo:
     return _find_zone(name) or _find_zone(resources().settings.console_time_zone) or ZoneInfo("UTC")
 
 
+def from_viewers_clock(local: datetime | None) -> datetime | None:
+    """Return the moment of a local time that was entered in the viewer's zone, or None without one."""
+    return local.replace(tzinfo=viewer_zone()).astimezone(UTC) if local is not None else None
+
+
 @cache
 def _zones() -> frozenset[str]:
     return frozenset(available_timezones())

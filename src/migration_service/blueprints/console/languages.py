@@ -102,6 +102,10 @@ def lazy_gettext(message: str) -> Any:
     return LazyProxy(gettext, message, enable_cache=False)
 
 
+#: By these names views translate, now and when it is shown.
+_, _l = gettext, lazy_gettext
+
+
 def mark(message: str) -> str:
     """Return a message unchanged. It marks the message for the catalogue, and is translated when shown."""
     return message

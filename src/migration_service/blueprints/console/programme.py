@@ -9,7 +9,7 @@ from uuid import UUID
 from flask import url_for
 
 from migration_service.blueprints.console.access import may
-from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import _
 from migration_service.services.reconciliation.verdict import Verdict
 from migration_service.services.waves.reports import PlanReport, WaveReport
 from migration_service.states import BatchMode, ImportState, WaveState
@@ -111,80 +111,50 @@ def _steps(it: Progress) -> list[Step]:
     upload, reconciliation = _page("upload.show", it), _page("suppliers.reconcile", it)
     planning, waves = _page("wave_planning.plan", it), it.waves
     plan = url_for("waves.show_plan", plan_id=it.plan.plan_id) if it.plan and waves else planning
-    rehearsal, rehearsed_at = it.newest.get(BatchMode.DRY_RUN, (None, None))
+    rehearsal, _ended_at = it.newest.get(BatchMode.DRY_RUN, (None, None))
     rehearsed = url_for("batches.show", batch_id=rehearsal) if rehearsal else upload
     is_complete = sum(it.counts.values()) > 0 and not it.is_refused
     no_waves = not waves and it.is_migrated
     pilot = waves[0] if waves else None
     is_decided = pilot is not None and pilot.is_over
     corrected = bool(waves) and is_complete and it.created_outside_waves > 0
-    found: list[tuple[str, StepState, str | None, datetime | None, str | None]] = [
-        # A file may be checked without the service, and results may be handed back in many ways.
-        (
-            _("Check the file"),
-            _known(BatchMode.VALIDATE in it.newest, otherwise=StepState.UNKNOWN),
-            upload,
-            it.newest.get(BatchMode.VALIDATE, (None, None))[1],
-            None,
-        ),
-        (_("Rehearse"), _known(rehearsal is not None), upload, rehearsed_at, None),
-        (
-            _("Hand back what failed"),
-            StepState.NEEDLESS if it.failed_in_rehearsal == 0 else StepState.UNKNOWN,
-            rehearsed,
-            None,
-            None,
-        ),
-        (
-            _("Store the book"),
-            _known(sum(it.counts.values()) > 0),
-            rehearsed,
-            it.newest.get(BatchMode.STAGE, (None, None))[1],
-            None,
-        ),
-        (
-            _("Plan the waves"),
-            _known(bool(waves), needless=no_waves),
-            planning,
-            it.plan.created_at if it.plan and waves else None,
-            None,
-        ),
-        (
-            _("Decide about the pilot"),
-            _known(is_decided, needless=no_waves),
-            plan,
-            pilot.decided_at if pilot else None,
-            pilot.decided_by if pilot else None,
-        ),
-        (
-            _("Migrate the other waves"),
-            _known(len(waves) > 1 and all(wave.state in _RUN for wave in waves), needless=it.is_migrated),
-            plan,
-            it.plan.finished_at if it.plan and waves else None,
-            None,
-        ),
-        (_("Import the corrected lines"), _known(corrected, needless=is_complete), upload, None, None),
-        (
-            _("Acknowledge what is not migrated"),
-            _known(is_complete and it.verdict.sent.acknowledged > 0, needless=is_complete),
-            reconciliation,
-            None,
-            None,
-        ),
-        (_("Reconcile"), _known(it.is_reconciled), reconciliation, it.verdict.compared_at, None),
-        (_("Go live"), _known(it.is_live), _page("go_live.set_moment", it), it.live_at, it.live_by),
-        (
-            _("Close the supplier"),
-            _known(it.is_closed),
-            _page("supplier_actions.set_status_of", it),
-            None,
-            None,
-        ),
-    ]
-    return [
-        Step(number, title, state, location, *((at, by) if state is StepState.DONE else ()))
-        for number, (title, state, location, at, by) in enumerate(found, 1)
-    ]
+    steps: list[Step] = []
+
+    def add(
+        title: str,
+        state: StepState,
+        location: str | None,
+        at: datetime | None = None,
+        by: str | None = None,
+    ) -> None:
+        done_at, done_by = (at, by) if state is StepState.DONE else (None, None)
+        steps.append(Step(len(steps) + 1, title, state, location, done_at, done_by))
+
+    def ended_at(mode: BatchMode) -> datetime | None:
+        return it.newest.get(mode, (None, None))[1]
+
+    # A file may be checked without the service, and results may be handed back in many ways.
+    checked = _known(BatchMode.VALIDATE in it.newest, otherwise=StepState.UNKNOWN)
+    add(_("Check the file"), checked, upload, ended_at(BatchMode.VALIDATE))
+    add(_("Rehearse"), _known(rehearsal is not None), upload, ended_at(BatchMode.DRY_RUN))
+    handed_back = StepState.NEEDLESS if it.failed_in_rehearsal == 0 else StepState.UNKNOWN
+    add(_("Hand back what failed"), handed_back, rehearsed)
+    stored = _known(sum(it.counts.values()) > 0)
+    add(_("Store the book"), stored, rehearsed, ended_at(BatchMode.STAGE))
+    planned_at = it.plan.created_at if it.plan else None
+    add(_("Plan the waves"), _known(bool(waves), needless=no_waves), planning, planned_at)
+    decided = (pilot.decided_at, pilot.decided_by) if pilot else ()
+    add(_("Decide about the pilot"), _known(is_decided, needless=no_waves), plan, *decided)
+    all_run = len(waves) > 1 and all(wave.state in _RUN for wave in waves)
+    finished_at = it.plan.finished_at if it.plan and waves else None
+    add(_("Migrate the other waves"), _known(all_run, needless=it.is_migrated), plan, finished_at)
+    add(_("Import the corrected lines"), _known(corrected, needless=is_complete), upload)
+    acknowledged = _known(is_complete and it.verdict.sent.acknowledged > 0, needless=is_complete)
+    add(_("Acknowledge what is not migrated"), acknowledged, reconciliation)
+    add(_("Reconcile"), _known(it.is_reconciled), reconciliation, it.verdict.compared_at)
+    add(_("Go live"), _known(it.is_live), _page("go_live.set_moment", it), it.live_at, it.live_by)
+    add(_("Close the supplier"), _known(it.is_closed), _page("supplier_actions.set_status_of", it))
+    return steps
 
 
 def _known(is_done: bool, *, needless: bool = False, otherwise: StepState = StepState.OPEN) -> StepState:

@@ -6,9 +6,7 @@ from typing import Any
 
 from babel.dates import format_date
 
-from migration_service.blueprints.console.languages import current_locale
-from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.languages import lazy_gettext as _l
+from migration_service.blueprints.console.languages import _, _l, current_locale
 from migration_service.states import Weekday
 
 #: The names of the days of the week.

@@ -12,9 +12,7 @@ from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 
 from migration_service.blueprints.console.access import supplier_of, visible
-from migration_service.blueprints.console.acting import Done, Preview, ReasonForm, act
-from migration_service.blueprints.console.acts import Act, add_acts
-from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.acting import Act, ReasonForm, add_acts
 from migration_service.blueprints.console.languages import mark
 from migration_service.blueprints.console.masking import is_revealed, mask, mask_differences, reveal
 from migration_service.blueprints.console.payload_view import view_payload
@@ -136,29 +134,18 @@ def show_personal_data(code: str, number: str) -> Response:
     return redirect(url_for("accounts.show", code=code, number=number), 303)
 
 
-@blueprint.route("/suppliers/<code>/accounts/<number:number>/skip/", methods=["GET", "POST"])
-def skip(code: str, number: str) -> Response:
-    """Leave an account out, with a reason."""
-    form = ReasonForm()
-
-    def preview(session: Session) -> Preview:
-        supplier_of(session, code)
-        return Preview(
-            title=_("Skip account %(number)s", number=number),
-            sentence=_("One account will be neither staged nor created, until it is put back."),
-            button=_("Skip the account"),
-            back=url_for("accounts.show", code=code, number=number),
-        )
-
-    def perform(session: Session) -> Done:
-        supplier = supplier_of(session, code)
-        skip_accounts(session, supplier.id, [number], reason=str(form.reason.data))
-        return Done(_("Account %(number)s is skipped.", number=number))
-
-    return act(form, preview, perform)
-
-
 _ACTS = [
+    Act[KnownSupplier](
+        name="skip",
+        form=ReasonForm,
+        title=mark("Skip account %(number)s"),
+        sentence=mark("One account will be neither staged nor created, until it is put back."),
+        button=mark("Skip the account"),
+        done=mark("Account %(number)s is skipped."),
+        do=lambda session, code, number, reason: skip_accounts(
+            session, supplier_of(session, code).id, [number], reason=reason
+        ),
+    ),
     Act[KnownSupplier](
         name="unskip",
         title=mark("Put back account %(number)s"),

@@ -10,8 +10,7 @@ from werkzeug.wrappers import Response
 from migration_service.blueprints.console.access import current_operator, supplier_of
 from migration_service.blueprints.console.acting import Done, Facts, Preview, ReasonForm, act
 from migration_service.blueprints.console.filters import read_id, read_line, read_yes_no
-from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.languages import ngettext
+from migration_service.blueprints.console.languages import _, ngettext
 from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.blueprints.requests.resources import resources
 from migration_service.schemas.paging import row_id

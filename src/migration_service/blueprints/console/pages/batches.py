@@ -9,7 +9,7 @@ from flask import Blueprint, Response, request
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from migration_service.blueprints.console.access import batch_of, may, visible
+from migration_service.blueprints.console.access import batch_of, may, visible_codes
 from migration_service.blueprints.console.charts import draw_rate
 from migration_service.blueprints.console.filters import read_word
 from migration_service.blueprints.console.lists import list_at, show_list
@@ -23,7 +23,6 @@ from migration_service.services.batches.control import report_batch
 from migration_service.services.batches.results.counts import list_work
 from migration_service.services.batches.results.listing import count_batches, list_batches
 from migration_service.services.batches.retry import count_retryable
-from migration_service.services.setup.suppliers import list_import_suppliers
 from migration_service.states import BatchKind, BatchState, LineStatus
 
 blueprint = Blueprint("batches", __name__, url_prefix="/batches")
@@ -47,7 +46,7 @@ def show_all() -> Response:
 
     def more(session: Session, _found: list[Any]) -> dict[str, Any]:
         return {
-            "suppliers": [it.code for it, _owner in visible(list_import_suppliers(session))],
+            "suppliers": visible_codes(session),
             "totals": count_batches(session, **wanted),
             "kinds": list(BatchKind),
             "states": list(BatchState),

@@ -9,8 +9,7 @@ from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
 from migration_service.blueprints.console.access import current_operator, supplier_of, visible_row
-from migration_service.blueprints.console.acting import dispatch_jobs
-from migration_service.blueprints.console.acts import Act, add_acts
+from migration_service.blueprints.console.acting import Act, add_acts, dispatch_jobs
 from migration_service.blueprints.console.languages import mark
 from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.blueprints.console.pages.downloads import send_file

@@ -13,9 +13,7 @@ from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service.blueprints.console.access import batch_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act
 from migration_service.blueprints.console.display import measured
-from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.console.languages import ngettext
+from migration_service.blueprints.console.languages import _, _l, ngettext
 from migration_service.errors import ErrorItem, ParseError, RequestFailedValidationError
 from migration_service.schemas.control_totals import read_control_totals
 from migration_service.services.batches.intake.control_totals import (

@@ -1,31 +1,36 @@
-"""Go-live, after which no account of the supplier can be undone. Typing the supplier's code confirms it."""
+"""Go-live, after which no account of the supplier can be undone. Typing the supplier's code confirms it.
 
-from datetime import UTC, datetime
+It asks for a receipt, and what is open in that can be accepted with a reason.
+"""
+
+from datetime import datetime
+from uuid import UUID
 
 from flask import Blueprint, request, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
-from wtforms import StringField, ValidationError
+from wtforms import SelectField, StringField, ValidationError
 from wtforms.fields import DateTimeLocalField
 from wtforms.validators import InputRequired, Optional
 
+from migration_service.blueprints.console import acting
 from migration_service.blueprints.console.access import supplier_of
-from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Link, Preview, act
 from migration_service.blueprints.console.counting import keep
-from migration_service.blueprints.console.display import viewer_zone, zoned
-from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.console.languages import ngettext
+from migration_service.blueprints.console.display import from_viewers_clock, viewer_zone, zoned
+from migration_service.blueprints.console.languages import _, _l, ngettext
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import ImportSupplierLiveError
+from migration_service.services.reconciliation import receipts
+from migration_service.services.reconciliation.comparisons import get_batch_to_reconcile
+from migration_service.services.reconciliation.verdict import SENTENCES
 from migration_service.services.undo import go_live
 from migration_service.services.undo.open_work import find_open_work
-from migration_service.states import ReadyFor
+from migration_service.states import Problem, ReadyFor
 
-blueprint = Blueprint("go_live", __name__, url_prefix="/suppliers/<code>/go-live")
+blueprint = Blueprint("go_live", __name__, url_prefix="/suppliers/<code>")
 
 
-class GoLiveForm(ActionForm):
+class GoLiveForm(acting.ActionForm):
     """The moment, and the code of the supplier as a confirmation."""
 
     at = DateTimeLocalField(_l("Goes live at"), format=["%Y-%m-%dT%H:%M"], validators=[Optional()])
@@ -41,18 +46,28 @@ class GoLiveForm(ActionForm):
             raise ValidationError(_("This is not the code of the supplier."))
 
     def moment(self) -> datetime | None:
-        """Return the moment, which was entered in the viewer's time zone. None for now."""
-        local = self.at.data
-        return local.replace(tzinfo=viewer_zone()).astimezone(UTC) if local is not None else None
+        """Return the moment, or None for now."""
+        return from_viewers_clock(self.at.data)
 
 
-@blueprint.route("/", methods=["GET", "POST"])
+class ExceptionForm(acting.ActionForm):
+    """What is accepted, and why."""
+
+    problem = SelectField(_l("What is accepted"))
+    external_account_number = StringField(
+        _l("Only this account"),
+        description=_l("Of created accounts that differ. Empty: all of them."),
+    )
+    reason = acting.reason_field()
+
+
+@blueprint.route("/go-live/", methods=["GET", "POST"])
 def set_moment(code: str) -> Response:
     """Set when a supplier goes live, after the number of accounts whose undo then ends was shown."""
     form = GoLiveForm()
     form.at.description = _("By the clock of %(zone)s. Empty: now.", zone=viewer_zone().key)
 
-    def preview(session: Session) -> Preview:
+    def preview(session: Session) -> acting.Preview:
         order = _order(session, code)
         title, back = _("Go-live of %(code)s", code=code), url_for("suppliers.show", code=code)
         if order.batch is not None:
@@ -66,8 +81,8 @@ def set_moment(code: str) -> Response:
             open_ = _list_open(session, order) if found.batch_id is None else ()
         except ImportSupplierLiveError:
             sentence = _("%(code)s has gone live. None of its accounts can be undone.", code=code)
-            return Preview(title=title, sentence=sentence, button="", back=back, is_empty=True)
-        return Preview(
+            return acting.Preview(title=title, sentence=sentence, button="", back=back, is_empty=True)
+        return acting.Preview(
             title=title,
             sentence=ngettext(
                 "%(num)s account exists. It can be undone until the go-live, and never after that.",
@@ -84,26 +99,28 @@ def set_moment(code: str) -> Response:
                 *((_("Not ready yet"), sentence) for sentence in found.not_ready),
                 *(((_("Accounts were counted"), zoned(counted_at)),) if counted_at else ()),
             ),
-            other=Link(url_for("receipts.accept", code=code, batch=found.batch_id), _("Accept what is open"))
+            other=acting.Link(
+                url_for("go_live.accept_exception", code=code, batch=found.batch_id), _("Accept what is open")
+            )
             if found.not_ready
-            else Link(url_for("readiness.show", code=code, ready_for=ReadyFor.GO_LIVE), _("Ready?")),
+            else acting.Link(url_for("readiness.show", code=code, ready_for=ReadyFor.GO_LIVE), _("Ready?")),
         )
 
-    def find_effects(session: Session) -> Facts:
+    def find_effects(session: Session) -> acting.Facts:
         order = _order(session, code, form.moment())
         return _describe(go_live.preview_go_live(session, order), is_now=form.moment() is None)
 
-    def perform(session: Session) -> Done:
+    def perform(session: Session) -> acting.Done:
         order = _order(session, code, form.moment())
         is_past = go_live.preview_go_live(session, order).is_past
         when = zoned(go_live.start_go_live(session, order).live_at)
         if order.batch is not None:
-            return Done(_("The accounts of the batch go live: %(when)s.", when=when))
+            return acting.Done(_("The accounts of the batch go live: %(when)s.", when=when))
         if is_past or form.moment() is None:
-            return Done(_("%(code)s went live: %(when)s.", code=code, when=when))
-        return Done(_("%(code)s goes live: %(when)s.", code=code, when=when))
+            return acting.Done(_("%(code)s went live: %(when)s.", code=code, when=when))
+        return acting.Done(_("%(code)s goes live: %(when)s.", code=code, when=when))
 
-    return act(form, preview, perform, find_effects=find_effects)
+    return acting.act(form, preview, perform, find_effects=find_effects)
 
 
 def _order(session: Session, code: str, at: datetime | None = None) -> go_live.GoLiveOrder:
@@ -121,7 +138,7 @@ def _order(session: Session, code: str, at: datetime | None = None) -> go_live.G
     )
 
 
-def _list_open(session: Session, order: go_live.GoLiveOrder) -> Facts:
+def _list_open(session: Session, order: go_live.GoLiveOrder) -> acting.Facts:
     supplier = order.supplier
     found, _counted_at = keep(
         session, f"open:{supplier.id}", dict[str, int], lambda: dict(find_open_work(session, supplier.code))
@@ -129,7 +146,7 @@ def _list_open(session: Session, order: go_live.GoLiveOrder) -> Facts:
     return tuple((_(what), number) for what, number in found.items()) or ((_("Still open"), _("nothing")),)
 
 
-def _describe(found: go_live.GoLivePreview, *, is_now: bool) -> Facts:
+def _describe(found: go_live.GoLivePreview, *, is_now: bool) -> acting.Facts:
     ends = (_("Accounts that can then never be undone"), found.accounts)
     if is_now:
         return (_("Goes live"), _("at once")), ends
@@ -140,3 +157,50 @@ def _describe(found: go_live.GoLivePreview, *, is_now: bool) -> Facts:
             ends,
         )
     return (_("Goes live"), zoned(found.live_at)), (_("Until then"), _("another moment can be set")), ends
+
+
+@blueprint.route("/receipt/accept/", methods=["GET", "POST"])
+def accept_exception(code: str) -> Response:
+    """Accept something that is open in the receipt of a supplier, or of the batch in the address."""
+    form = ExceptionForm()
+    with resources().Session.begin() as session:
+        open_ = _read(session, code).open
+    form.problem.choices = [(it.value, ngettext(*SENTENCES[it], number)) for it, number in open_.items()]
+
+    def preview(session: Session) -> acting.Preview:
+        receipt = _read(session, code)
+        batch_id = receipt.batch_id
+        is_empty = receipt.comparison_id is None or not receipt.open
+        sentence = _("It is no longer in the way of go-live, until the next comparison.")
+        return acting.Preview(
+            title=_("Accept what is open of %(code)s", code=code),
+            sentence=_("There is nothing to accept. Compare first.") if is_empty else sentence,
+            button=_("Accept"),
+            back=url_for("go_live.set_moment", code=code, batch=batch_id),
+            is_empty=is_empty,
+            facts=(
+                (_("Compared"), zoned(receipt.verdict.compared_at)),
+                *((_("Accepted by %(who)s", who=it.accepted_by), it.reason) for it in receipt.exceptions),
+            ),
+        )
+
+    def perform(session: Session) -> acting.Done:
+        receipts.accept_exception(
+            session,
+            supplier_of(session, code),
+            _batch_id(session, code),
+            Problem(form.problem.data),
+            reason=str(form.reason.data),
+            external_account_number=(form.external_account_number.data or "").strip() or None,
+        )
+        return acting.Done(_("It is accepted."))
+
+    return acting.act(form, preview, perform)
+
+
+def _batch_id(session: Session, code: str) -> UUID | None:
+    return get_batch_to_reconcile(session, request.args.get("batch") or None, supplier_of(session, code))
+
+
+def _read(session: Session, code: str) -> receipts.Receipt:
+    return receipts.read_receipt(session, supplier_of(session, code), _batch_id(session, code))

@@ -10,9 +10,7 @@ from wtforms import BooleanField
 
 from migration_service.blueprints.console.access import sees, visible
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
-from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.console.languages import ngettext
+from migration_service.blueprints.console.languages import _, _l, ngettext
 from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.db.reference import wait_until_known
 from migration_service.errors import ApiKeyNotFoundError

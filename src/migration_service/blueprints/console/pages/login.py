@@ -7,9 +7,7 @@ from wtforms.validators import EqualTo, InputRequired, Length
 
 from migration_service.blueprints.console import access
 from migration_service.blueprints.console.faults import FormWithFaults
-from migration_service.blueprints.console.languages import COOKIE, LANGUAGES
-from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.languages import lazy_gettext as _l
+from migration_service.blueprints.console.languages import COOKIE, LANGUAGES, _, _l
 from migration_service.blueprints.console.views import MOUNT
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import PasswordInvalidError, ThrottledError, UnauthenticatedError

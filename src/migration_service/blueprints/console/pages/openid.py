@@ -7,7 +7,7 @@ from flask import Blueprint, Flask, abort, current_app, flash, redirect, request
 from joserfc.errors import JoseError
 from werkzeug.wrappers import Response
 
-from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import _
 from migration_service.blueprints.console.pages import login
 from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings

@@ -9,21 +9,12 @@ from wtforms import PasswordField, SelectField, SelectMultipleField, StringField
 from wtforms.validators import EqualTo, InputRequired, Length
 
 from migration_service.blueprints.console.access import current_operator, visible_organisations
-from migration_service.blueprints.console.acting import ActionForm, Facts
-from migration_service.blueprints.console.acts import Act, add_acts
-from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.console.languages import mark, mark_plural
+from migration_service.blueprints.console.acting import Act, ActionForm, Facts, add_acts
+from migration_service.blueprints.console.languages import _, _l, mark, mark_plural
 from migration_service.blueprints.console.lists import list_at, show_list
+from migration_service.services.access import operators
 from migration_service.services.access.operator_sessions import list_operator_sessions
-from migration_service.services.access.operators import (
-    OperatorRole,
-    create_operator,
-    disable_operator,
-    list_operators,
-    set_operator_password,
-    set_operator_role,
-)
+from migration_service.services.access.operators import OperatorRole
 
 blueprint = Blueprint("operators", __name__, url_prefix="/setup/operators")
 
@@ -82,7 +73,7 @@ def show() -> Response:
         return {"enabled": len(enabled), "roles": roles}
 
     columns = "0.name 0.role organisations=1 0.last_login_at 0.disabled_at"
-    return show_list("operators.html", list_operators, columns, more)
+    return show_list("operators.html", operators.list_operators, columns, more)
 
 
 def _count_sessions(session: Session, name: str | None = None) -> int:
@@ -114,7 +105,7 @@ _ACTS = [
         sentence=mark("Creates one operator, who can log in once a password is set."),
         button=mark("Save"),
         done=mark("Operator %(name)s was created. Set a password next."),
-        do=lambda session, name, role, organisations: create_operator(
+        do=lambda session, name, role, organisations: operators.create_operator(
             session, name, OperatorRole(role), organisations=organisations or ()
         ),
         leads_to=lambda name, **_others: url_for("operators.set_password", name=name),
@@ -127,7 +118,7 @@ _ACTS = [
         sentence=mark("The role applies immediately, even if the operator is logged in."),
         button=mark("Save"),
         done=mark("Operator %(name)s has the role %(role)s."),
-        do=lambda session, name, role: set_operator_role(session, name, OperatorRole(role)),
+        do=lambda session, name, role: operators.set_operator_role(session, name, OperatorRole(role)),
     ),
     Act[int](
         name="set_password",
@@ -138,7 +129,7 @@ _ACTS = [
         number=int,
         button=mark("Save"),
         done=mark("The password of operator %(name)s is set."),
-        do=lambda session, name, password, **_again: set_operator_password(session, name, password),
+        do=lambda session, name, password, **_again: operators.set_operator_password(session, name, password),
     ),
     Act[int](
         name="disable",
@@ -149,7 +140,7 @@ _ACTS = [
         more_facts=_warn_of_oneself,
         button=mark("Disable"),
         done=mark("Operator %(name)s is disabled."),
-        do=disable_operator,
+        do=operators.disable_operator,
         is_dangerous=True,
     ),
 ]

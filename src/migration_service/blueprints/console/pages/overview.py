@@ -12,9 +12,7 @@ from redis import RedisError
 from migration_service.blueprints.console.access import visible
 from migration_service.blueprints.console.counting import count_accounts_by_state
 from migration_service.blueprints.console.display import name_batch
-from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.console.languages import mark_plural, ngettext
+from migration_service.blueprints.console.languages import _, _l, mark_plural, ngettext
 from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.blueprints.console.pages.waves import find_current, is_held, list_openings
 from migration_service.blueprints.console.polling import BUSY, CALM

@@ -7,8 +7,7 @@ from werkzeug.wrappers import Response
 from migration_service.blueprints.console.access import supplier_of
 from migration_service.blueprints.console.acting import Done, Facts, Preview, ReasonForm, act
 from migration_service.blueprints.console.counting import keep
-from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.languages import lazy_gettext as _l
+from migration_service.blueprints.console.languages import _, _l
 from migration_service.blueprints.readiness import look_around
 from migration_service.blueprints.requests.resources import resources
 from migration_service.services.readiness.checks import SAYS

@@ -9,21 +9,13 @@ from wtforms import BooleanField, SelectField, StringField
 from wtforms.validators import InputRequired, Length
 
 from migration_service.blueprints.console import access
-from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
-from migration_service.blueprints.console.acts import Act, add_acts
-from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.console.languages import mark
+from migration_service.blueprints.console.acting import Act, ActionForm, add_acts
+from migration_service.blueprints.console.languages import _l, mark
 from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.models import ImportSupplier, OperationsTeam, Organisation
+from migration_service.services.setup import teams
 from migration_service.services.setup.organisations import create_organisation, list_organisations
 from migration_service.services.setup.suppliers import list_import_suppliers
-from migration_service.services.setup.teams import (
-    create_operations_team,
-    list_operations_teams,
-    remove_operations_team,
-    rename_operations_team,
-)
 
 blueprint = Blueprint("setup", __name__, url_prefix="/setup")
 
@@ -64,40 +56,18 @@ def show_teams() -> Response:
     """List operations teams."""
     return show_list(
         "teams.html",
-        lambda session: access.visible(list_operations_teams(session)),
+        lambda session: access.visible(teams.list_operations_teams(session)),
         "0.name organisation=1 0.created_at",
         lambda _session, _found: {"may_change": access.may_change},
     )
 
 
-@blueprint.route("/teams/<int:team_id>/rename/", methods=["GET", "POST"])
-def rename_team(team_id: int) -> Response:
-    """Give a team to which nothing refers another name."""
-    form = NameForm()
-
-    def preview(session: Session) -> Preview:
-        return Preview(
-            title=_("Rename %(name)s", name=_find_team(session, team_id).name),
-            sentence=_("It gets another name. This is possible as long as no batch or account has the team."),
-            button=_("Rename"),
-            back=url_for("setup.show_teams"),
-        )
-
-    def perform(session: Session) -> Done:
-        team, name = _find_team(session, team_id), str(form.name.data)
-        done = _("%(before)s is %(name)s from now on.", before=team.name, name=name)
-        rename_operations_team(session, team, name)
-        return Done(done)
-
-    return act(form, preview, perform)
-
-
 def _find_team(session: Session, team_id: int) -> OperationsTeam:
     """Return a team that the operator may change."""
-    teams = (
-        team for team, _owner in list_operations_teams(session) if access.may_change(team.organisation_id)
+    found = (
+        it for it, _owner in teams.list_operations_teams(session) if access.may_change(it.organisation_id)
     )
-    return next((team for team in teams if team.id == team_id), None) or abort(404)
+    return next((it for it in found if it.id == team_id), None) or abort(404)
 
 
 add_acts(
@@ -129,7 +99,7 @@ add_acts(
             sentence=mark("Creates one team, to which created accounts can be linked."),
             button=mark("Create"),
             done=mark("Operations team %(name)s was created."),
-            do=lambda session, name, organisation, shared=False: create_operations_team(
+            do=lambda session, name, organisation, shared=False: teams.create_operations_team(
                 session, name, organisation_name=None if shared else organisation
             ),
         )
@@ -141,15 +111,29 @@ add_acts(
     "/teams/<int:team_id>/",
     [
         Act[OperationsTeam](
+            name="rename_team",
+            path="rename",
+            form=NameForm,
+            title=mark("Rename %(code)s"),
+            sentence=mark(
+                "It gets another name. This is possible as long as no batch or account has the team."
+            ),
+            button=mark("Rename"),
+            done=mark("%(code)s is %(name)s from now on."),
+            do=lambda session, team_id, name: teams.rename_operations_team(
+                session, _find_team(session, team_id), name
+            ),
+        ),
+        Act[OperationsTeam](
             name="remove_team",
             path="remove",
             title=mark("Remove %(code)s"),
             sentence=mark("It is removed. This is possible as long as no batch or account has the team."),
             button=mark("Remove"),
             done=mark("%(code)s is removed."),
-            do=lambda session, team_id: remove_operations_team(session, _find_team(session, team_id)),
+            do=lambda session, team_id: teams.remove_operations_team(session, _find_team(session, team_id)),
             is_dangerous=True,
-        )
+        ),
     ],
     show=_find_team,
     back=lambda team_id: url_for("setup.show_teams"),

@@ -1,6 +1,6 @@
 """Forms to create an import supplier, and to change its status, e-mails and time zone."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from flask import Blueprint, request, url_for
 from sqlalchemy.orm import Session
@@ -14,20 +14,12 @@ from migration_payloads.moments import DEFAULT_TIME_ZONE
 from migration_payloads.profile import Profile
 from migration_service.blueprints.console import acting
 from migration_service.blueprints.console.access import supplier_of, visible_organisations
-from migration_service.blueprints.console.acts import Act, add_acts
-from migration_service.blueprints.console.display import viewer_zone, zoned
-from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.console.languages import mark, ngettext
+from migration_service.blueprints.console.display import from_viewers_clock, viewer_zone, zoned
+from migration_service.blueprints.console.languages import _, _l, mark, ngettext
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.reference import wait_until_known
 from migration_service.services.batches.results.listing import list_batches
-from migration_service.services.emails.customer_emails import (
-    count_for_policy,
-    count_held,
-    read_policy,
-    set_policy,
-)
+from migration_service.services.emails import customer_emails
 from migration_service.services.setup import suppliers
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import EmailMoment, SupplierStatus
@@ -64,9 +56,8 @@ class EmailsForm(acting.ActionForm):
             raise ValidationError(_("Give a moment if the e-mails are sent at one, and only then."))
 
     def chosen(self) -> datetime | None:
-        """Return the moment, which was entered in the viewer's time zone."""
-        local = self.moment.data
-        return local.replace(tzinfo=viewer_zone()).astimezone(UTC) if local is not None else None
+        """Return the moment, if one was chosen."""
+        return from_viewers_clock(self.moment.data)
 
 
 class TimeZoneForm(acting.ActionForm):
@@ -77,15 +68,16 @@ class TimeZoneForm(acting.ActionForm):
     )
 
 
-class CodeForm(acting.ActionForm):
-    """The code of a supplier."""
+class NewCodeForm(acting.ActionForm):
+    """Another code for a supplier."""
 
-    code = StringField(_l("Code"), validators=[InputRequired(), Length(max=64)])
+    name = StringField(_l("Code"), validators=[InputRequired(), Length(max=64)])
 
 
-class SupplierForm(CodeForm):
+class SupplierForm(acting.ActionForm):
     """The properties of a new supplier."""
 
+    code = StringField(_l("Code"), validators=[InputRequired(), Length(max=64)])
     organisation = SelectField(
         _l("Organisation"), choices=visible_organisations, validators=[InputRequired()]
     )
@@ -144,12 +136,12 @@ def set_status_of(code: str) -> Response:
 def set_emails(code: str) -> Response:
     """Set whether customers of a supplier get an e-mail."""
     with resources().Session.begin() as session:
-        policy = read_policy(session, supplier_of(session, code).id)
+        policy = customer_emails.read_policy(session, supplier_of(session, code).id)
     form = EmailsForm(on=policy.sends, at=policy.at.value)
     form.moment.description = _("By the clock of %(zone)s.", zone=viewer_zone().key)
 
     def preview(session: Session) -> acting.Preview:
-        is_on = read_policy(session, supplier_of(session, code).id).sends
+        is_on = customer_emails.read_policy(session, supplier_of(session, code).id).sends
         return acting.Preview(
             title=_("Customer e-mails of %(code)s", code=code),
             sentence=_("Customers get an e-mail about their account.")
@@ -161,8 +153,8 @@ def set_emails(code: str) -> Response:
 
     def find_effects(session: Session) -> acting.Facts:
         supplier, at = supplier_of(session, code), EmailMoment(str(form.at.data))
-        held = count_held(session, supplier.id)
-        sent = count_for_policy(session, supplier.id, at=at, moment=form.chosen())
+        held = customer_emails.count_held(session, supplier.id)
+        sent = customer_emails.count_for_policy(session, supplier.id, at=at, moment=form.chosen())
         when = zoned(form.chosen()) if form.moment.data else _("at once") if sent == held else _("later")
         told = (_("Held e-mails"), held), (_("They will be sent"), when if form.on.data else _("never"))
         return (*told, (_("Of these at once"), sent)) if form.on.data and 0 < sent < held else told
@@ -170,7 +162,7 @@ def set_emails(code: str) -> Response:
     def perform(session: Session) -> acting.Done:
         supplier_of(session, code)
         on, at = bool(form.on.data), EmailMoment(str(form.at.data))
-        set_policy(session, code, on=on, at=at, moment=form.chosen())
+        customer_emails.set_policy(session, code, on=on, at=at, moment=form.chosen())
         if form.on.data:
             return acting.Done(_("Customers of %(code)s get an e-mail from now on.", code=code))
         return acting.Done(_("Customers of %(code)s get no e-mail from now on.", code=code))
@@ -178,59 +170,34 @@ def set_emails(code: str) -> Response:
     return acting.act(form, preview, perform, find_effects=find_effects, afterwards=[wait_until_known])
 
 
-@blueprint.route("/<code>/time-zone/", methods=["GET", "POST"])
-def set_time_zone_of(code: str) -> Response:
-    """Set the time zone that determines today's date for the data of a supplier."""
-    form = TimeZoneForm()
-
-    def preview(session: Session) -> acting.Preview:
-        supplier = supplier_of(session, code)
-        return acting.Preview(
-            title=_("Time zone of %(code)s", code=code),
-            sentence=_(
-                "It is %(zone)s now. The time zone determines today's date for its data: where the open "
-                "period ends, and which dates are in the future.",
-                zone=supplier.time_zone,
-            ),
-            button=_("Set"),
-            back=url_for("suppliers.show", code=code),
-        )
-
-    def perform(session: Session) -> acting.Done:
-        supplier_of(session, code)
-        suppliers.set_time_zone(session, code, str(form.time_zone.data))
-        return acting.Done(_("The time zone of %(code)s is %(zone)s.", code=code, zone=form.time_zone.data))
-
-    return acting.act(form, preview, perform, afterwards=[wait_until_known])
-
-
-@blueprint.route("/<code>/rename/", methods=["GET", "POST"])
-def rename(code: str) -> Response:
-    """Give a supplier for which nothing was sent another code."""
-    form = CodeForm(code=code)
-
-    def preview(session: Session) -> acting.Preview:
-        return acting.Preview(
-            title=_("Rename %(name)s", name=supplier_of(session, code).code),
-            sentence=_("It gets another code. This is possible as long as nothing was sent for it."),
-            button=_("Rename"),
-            back=url_for("suppliers.show", code=code),
-        )
-
-    def perform(session: Session) -> acting.Done:
-        new = str(form.code.data)
-        suppliers.rename_import_supplier(session, code, new)
-        done = _("%(before)s is %(name)s from now on.", before=code, name=new)
-        return acting.Done(done, url_for("suppliers.show", code=new))
-
-    return acting.act(form, preview, perform, afterwards=[wait_until_known])
-
-
-add_acts(
+acting.add_acts(
     blueprint,
     "/<code>/",
     [
-        Act[KnownSupplier](
+        acting.Act[KnownSupplier](
+            name="set_time_zone_of",
+            path="time-zone",
+            form=TimeZoneForm,
+            title=mark("Time zone of %(code)s"),
+            sentence=mark(
+                "It is %(zone)s now. The time zone determines today's date for its data: where the open "
+                "period ends, and which dates are in the future."
+            ),
+            button=mark("Set"),
+            done=mark("The time zone of %(code)s is %(time_zone)s."),
+            do=suppliers.set_time_zone,
+        ),
+        acting.Act[KnownSupplier](
+            name="rename",
+            form=NewCodeForm,
+            title=mark("Rename %(code)s"),
+            sentence=mark("It gets another code. This is possible as long as nothing was sent for it."),
+            button=mark("Rename"),
+            done=mark("%(code)s is %(name)s from now on."),
+            do=lambda session, code, name: suppliers.rename_import_supplier(session, code, new_code=name),
+            leads_to=lambda name, **_code: url_for("suppliers.show", code=name),
+        ),
+        acting.Act[KnownSupplier](
             name="remove",
             title=mark("Remove %(code)s"),
             sentence=mark(
@@ -240,17 +207,20 @@ add_acts(
             button=mark("Remove"),
             done=mark("%(code)s is removed."),
             do=suppliers.remove_import_supplier,
+            leads_to=lambda code: url_for("overview.show"),
             is_dangerous=True,
-        )
+        ),
     ],
     show=supplier_of,
-    back=lambda code: url_for("overview.show"),
+    back=lambda code: url_for("suppliers.show", code=code),
+    values=lambda supplier: {"zone": supplier.time_zone},
+    afterwards=[wait_until_known],
 )
-add_acts(
+acting.add_acts(
     blueprint,
     "/",
     [
-        Act[None](
+        acting.Act[None](
             name="create",
             path="new",
             form=SupplierForm,

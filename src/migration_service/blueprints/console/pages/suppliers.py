@@ -19,7 +19,7 @@ from migration_service.blueprints.console.counting import (
 )
 from migration_service.blueprints.console.display import name_batch
 from migration_service.blueprints.console.filters import read_word, read_yes_no
-from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import _
 from migration_service.blueprints.console.lists import PAGE, list_at, show_list, write_rows
 from migration_service.blueprints.console.masking import mask_differences
 from migration_service.blueprints.console.pages.downloads import send_file

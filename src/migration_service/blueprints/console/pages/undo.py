@@ -13,11 +13,8 @@ from wtforms import SelectMultipleField
 from migration_service.blueprints.batch_upload import intake_limits
 from migration_service.blueprints.console import acting
 from migration_service.blueprints.console.access import batch_of, current_operator, supplier_of, visible_row
-from migration_service.blueprints.console.acts import Act, add_acts
 from migration_service.blueprints.console.display import name_batch
-from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.console.languages import mark, mark_plural, ngettext
+from migration_service.blueprints.console.languages import _, _l, mark, mark_plural, ngettext
 from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.blueprints.console.pages.downloads import send_file
 from migration_service.blueprints.console.polling import BUSY, CALM, page
@@ -218,7 +215,7 @@ def _get(session: Session, undo_id: UUID) -> Undo:
     return visible_row(session, Undo, undo_id, UndoNotFoundError)
 
 
-_CANCEL = Act[dict[str, Any]](
+_CANCEL = acting.Act[dict[str, Any]](
     name="cancel",
     title=mark("Cancel the undo for %(code)s"),
     sentence=mark_plural(
@@ -231,7 +228,7 @@ _CANCEL = Act[dict[str, Any]](
     do=lambda session, undo_id: cancel_undo(session, _get(session, undo_id)),
     is_dangerous=True,
 )
-add_acts(
+acting.add_acts(
     blueprint,
     "/undos/<uuid:undo_id>/",
     [_CANCEL],

@@ -4,43 +4,26 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
+import wtforms
 from flask import Blueprint, flash, make_response, redirect, render_template, request, url_for
 from flask_wtf.csrf import validate_csrf
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest
 from werkzeug.wrappers import Response
-from wtforms import (
-    BooleanField,
-    Field,
-    FileField,
-    RadioField,
-    SelectField,
-    StringField,
-    TextAreaField,
-    ValidationError,
-)
 
+from migration_service import errors
 from migration_service.blueprints.batch_upload import intake_limits
 from migration_service.blueprints.console import ordering
 from migration_service.blueprints.console.access import supplier_of
 from migration_service.blueprints.console.acting import ActionForm
 from migration_service.blueprints.console.faults import Fault, tell
-from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.languages import lazy_gettext as _l
+from migration_service.blueprints.console.languages import _, _l
 from migration_service.blueprints.console.multipart import FormWithFile
 from migration_service.blueprints.console.pages.control_totals import read_totals
 from migration_service.blueprints.requests.errors import status_of
 from migration_service.blueprints.requests.holding import consume_body
 from migration_service.blueprints.requests.places import begin_answer
 from migration_service.blueprints.requests.resources import resources
-from migration_service.errors import (
-    BatchFileError,
-    BatchQuotaError,
-    ErrorItem,
-    InvalidError,
-    RequestFailedValidationError,
-    TooManyUploadsError,
-)
 from migration_service.services.batches.intake.options import REPLACE_DIFFERING
 from migration_service.services.batches.intake.storing import take_in_batch
 from migration_service.services.setup.suppliers import KnownSupplier
@@ -59,37 +42,37 @@ _OPTIONS = ("check_previously_added", "force_add_to_current_statement")
 class UploadForm(ActionForm):
     """A file, the kind of its lines, and what to do with them."""
 
-    kind = SelectField(
+    kind = wtforms.SelectField(
         _l("What the lines are"),
         description=_l(
             "Everything but accounts is added to accounts that exist, or that an import is creating."
         ),
     )
-    step = RadioField(_l("What to do with it"), default=BatchMode.VALIDATE.value)
-    team = SelectField(
+    step = wtforms.RadioField(_l("What to do with it"), default=BatchMode.VALIDATE.value)
+    team = wtforms.SelectField(
         _l("Operations team"), description=_l("Created accounts are linked to it. Other kinds have none.")
     )
-    check_previously_added = BooleanField(_l("Skip those that were added before"), default=True)
-    force_add_to_current_statement = BooleanField(
+    check_previously_added = wtforms.BooleanField(_l("Skip those that were added before"), default=True)
+    force_add_to_current_statement = wtforms.BooleanField(
         _l("Move dates that are outside the open period into it"), default=True
     )
-    replace = BooleanField(
+    replace = wtforms.BooleanField(
         _l("Replace accounts that exist and differ"),
         description=_l("They keep their number, and what was added to them. A dry run shows which."),
     )
-    name = StringField(
+    name = wtforms.StringField(
         _l("Name of the batch"),
         description=_l("Empty: the name of the file."),
         render_kw={"maxlength": _LONGEST_NAME},
     )
-    control_totals = TextAreaField(
+    control_totals = wtforms.TextAreaField(
         _l("Control totals of the supplier"),
         description=_l("For accounts, as JSON. Empty: not given. They can be given later, too."),
         render_kw={"rows": 4, "spellcheck": "false", "maxlength": 20_000},
     )
-    file = FileField(_l("File"), render_kw={"required": True})
+    file = wtforms.FileField(_l("File"), render_kw={"required": True})
 
-    def find_field(self, item: ErrorItem) -> Field | None:
+    def find_field(self, item: errors.ErrorItem) -> wtforms.Field | None:
         """Return the field of an error. The interface has other names for some fields."""
         names = {"mode": self.step, "operations_team_name": self.team, "control_totals": self.control_totals}
         return names.get((item.attr or "").partition(".")[0]) or super().find_field(item)
@@ -120,7 +103,7 @@ def send(code: str) -> Response:
         validate_csrf(sent.fields.get("csrf_token"))
         mode, token = BatchMode(sent.fields["step"]), UUID(sent.fields["form_token"])
         lines = _read_lines(sent)
-    except (KeyError, ValueError, ValidationError):
+    except (KeyError, ValueError, wtforms.ValidationError):
         return _fail(supplier, form, _("The page has expired. Choose the file again."))
     if not sent.file_name:
         return _fail(supplier, form, _("Choose a file."))
@@ -142,9 +125,9 @@ def send(code: str) -> Response:
                 *((201, _location(batch_id)) if is_script else (200, None))
             ),
         )
-    except BatchFileError as error:
+    except errors.BatchFileError as error:
         return _fail(supplier, form, *map(tell, error.errors), status=status_of(type(error)))
-    except (InvalidError, BatchQuotaError, TooManyUploadsError) as error:
+    except (errors.InvalidError, errors.BatchQuotaError, errors.TooManyUploadsError) as error:
         return _page(supplier, form, form.take(error), status_of(type(error)))
     feed_batches(shared.celery, shared.Session)
     flash(_("The file has arrived, and its batch has started."), "done")
@@ -171,9 +154,9 @@ def _read_totals(text: str) -> dict[str, Any] | None:
     """Return the control totals of the form, or None. Raise RequestFailedValidationError at their field."""
     try:
         return read_totals(text) if text.strip() else None
-    except RequestFailedValidationError as error:
-        errors = [replace(it, attr=f"control_totals.{it.attr or ''}".rstrip(".")) for it in error.errors]
-        raise RequestFailedValidationError(errors=errors) from error
+    except errors.RequestFailedValidationError as error:
+        items = [replace(it, attr=f"control_totals.{it.attr or ''}".rstrip(".")) for it in error.errors]
+        raise errors.RequestFailedValidationError(errors=items) from error
 
 
 def _supplier(code: str) -> KnownSupplier:

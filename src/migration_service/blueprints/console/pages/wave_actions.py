@@ -1,6 +1,5 @@
 """Forms to act on a wave. Each one first shows how many accounts it affects, or what it changes."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -12,21 +11,10 @@ from wtforms import Field, SelectField
 from wtforms.validators import InputRequired
 
 from migration_payloads.schemas.base import load
+from migration_service.blueprints.console import acting
 from migration_service.blueprints.console.access import plan_of
-from migration_service.blueprints.console.acting import (
-    ActionForm,
-    Done,
-    Facts,
-    Preview,
-    ReasonForm,
-    act,
-    feed_workers,
-)
-from migration_service.blueprints.console.acts import Act, add_acts
 from migration_service.blueprints.console.display import write_threshold, zoned
-from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.console.languages import mark, mark_plural, ngettext, write_number
+from migration_service.blueprints.console.languages import _, _l, mark, mark_plural, write_number
 from migration_service.blueprints.console.ordering import team_choices
 from migration_service.blueprints.console.pages.readiness import list_facts
 from migration_service.blueprints.console.pages.wave_planning import CONTINUES, Conditions, if_clean_field
@@ -49,7 +37,7 @@ from migration_service.states import LineStatus, ReadyFor, WaveState
 blueprint = Blueprint("wave_actions", __name__, url_prefix="/waves/<uuid:plan_id>/<int:number>")
 
 
-class ChangeForm(Conditions, ActionForm):
+class ChangeForm(Conditions, acting.ActionForm):
     """The settings of a wave. What is emptied is not set any more."""
 
     if_clean = if_clean_field()
@@ -86,9 +74,9 @@ def change(plan_id: UUID, number: int) -> Response:
     )
     form.team.choices = list(dict.fromkeys((wave.operations_team_name, *choices)))
 
-    def preview(session: Session) -> Preview:
+    def preview(session: Session) -> acting.Preview:
         shown = _pick(report_plan(session, plan_of(session, plan_id)), number)
-        return Preview(
+        return acting.Preview(
             title=_("Change wave %(number)s", number=number),
             sentence=_("Its accounts stay the same. Everything else can be changed until it starts."),
             button=_("Change the wave"),
@@ -96,15 +84,15 @@ def change(plan_id: UUID, number: int) -> Response:
             is_empty=shown.state not in acts.NOT_STARTED,
         )
 
-    def perform(session: Session) -> Done:
+    def perform(session: Session) -> acting.Done:
         body, errors = load(WaveChangeBodySchema(), form.read(wave.brake))
         if errors:
             raise RequestFailedValidationError(errors=errors)
         changes = read_change(body, now=clock.read_clock(session))
         acts.change_wave(session, *_lock(session, plan_id, number), changes)
-        return Done(_("The wave is changed."))
+        return acting.Done(_("The wave is changed."))
 
-    def find_effects(session: Session) -> Facts:
+    def find_effects(session: Session) -> acting.Facts:
         before = _list_settings(_pick(report_plan(session, plan_of(session, plan_id)), number))
         with session.begin_nested() as tried:
             perform(session)
@@ -117,14 +105,14 @@ def change(plan_id: UUID, number: int) -> Response:
         ]
         return tuple(changed) or ((_("What changes"), _("nothing")),)
 
-    return act(form, preview, perform, find_effects=find_effects)
+    return acting.act(form, preview, perform, find_effects=find_effects)
 
 
 def _stops_after(brake: dict[str, Any] | None) -> str:
     return str(brake["stop_after_errors"]) if brake else OFF
 
 
-def _list_settings(wave: WaveReport) -> Facts:
+def _list_settings(wave: WaveReport) -> acting.Facts:
     limit, held = wave.lines_per_minute, not wave.continue_if_clean
     return (
         (_("Window"), write_window(wave.window) if wave.window else _("none")),
@@ -133,86 +121,6 @@ def _list_settings(wave: WaveReport) -> Facts:
         (_("If it is clean"), _("a person decides") if held else _("the next one starts")),
         (_("Operations team"), wave.operations_team_name),
     )
-
-
-@blueprint.route("/approve/", methods=["GET", "POST"])
-def approve(plan_id: UUID, number: int) -> Response:
-    """Approve a wave so that the next one can start, whatever reconciliation found."""
-
-    with resources().Session.begin() as session:
-        shown = _pick(report_plan(session, plan_of(session, plan_id)), number)
-        emails = count_for_approval(session, shown.batch_id)
-
-    def preview(plan: PlanReport, wave: WaveReport) -> Preview:
-        following = next((it for it in plan.waves if it.number == number + 1), None)
-        if following is None:
-            sentence = _("It is the last wave: the plan is finished.")
-        elif following.window is None:
-            sentence = ngettext(
-                "Wave %(next)s starts within a few seconds, with %(num)s account.",
-                "Wave %(next)s starts within a few seconds, with %(num)s accounts.",
-                following.lines,
-                next=following.number,
-            )
-        else:
-            sentence = ngettext(
-                "Wave %(next)s starts in its window, with %(num)s account.",
-                "Wave %(next)s starts in its window, with %(num)s accounts.",
-                following.lines,
-                next=following.number,
-            )
-        return Preview(
-            title=_("Approve wave %(number)s", number=number),
-            sentence=sentence,
-            button=_("Approve"),
-            back=_page_of(plan_id, number),
-            facts=(*_found(wave), (_("E-mails to customers that will be sent"), emails)),
-        )
-
-    return _act(plan_id, number, preview, acts.approve_wave, _l("The wave is approved."))
-
-
-@blueprint.route("/stop/", methods=["GET", "POST"])
-def stop(plan_id: UUID, number: int) -> Response:
-    """Stop a wave and every later one permanently."""
-
-    def preview(plan: PlanReport, _wave: WaveReport) -> Preview:
-        stopped = [it for it in plan.waves if it.number >= number and it.state != WaveState.STOPPED]
-        left = sum(count_open(it.counts) for it in stopped)
-        return Preview(
-            title=_("Stop wave %(number)s of %(code)s", number=number, code=plan.import_supplier),
-            sentence=ngettext(
-                "%(num)s remaining account is not imported. Created accounts are kept. This is permanent.",
-                "%(num)s remaining accounts are not imported. Created accounts are kept. This is permanent.",
-                left,
-            ),
-            button=ngettext("Stop %(num)s wave permanently", "Stop %(num)s waves permanently", len(stopped)),
-            back=_page_of(plan_id, number),
-            is_dangerous=True,
-            facts=((_("Waves that are stopped"), ", ".join(str(it.number) for it in stopped)),),
-        )
-
-    return _act(plan_id, number, preview, acts.stop_wave, _l("The wave is stopped, and every later one."))
-
-
-def _act(
-    plan_id: UUID,
-    number: int,
-    preview: Callable[[PlanReport, WaveReport], Preview],
-    change: Callable[..., None],
-    message: object,
-) -> Response:
-    form = ReasonForm()
-
-    def show(session: Session) -> Preview:
-        plan = report_plan(session, plan_of(session, plan_id))
-        return preview(plan, _pick(plan, number))
-
-    def perform(session: Session) -> Done:
-        change(session, *_lock(session, plan_id, number), reason=str(form.reason.data))
-        return Done(str(message))
-
-    return act(form, show, perform, afterwards=[feed_workers])
 
 
 def _pick(plan: PlanReport, number: int) -> WaveReport:
@@ -227,7 +135,7 @@ def _lock(session: Session, plan_id: UUID, number: int) -> tuple[WavePlan, Wave]
     return plan, lock_wave(session, plan, number)
 
 
-def _found(wave: WaveReport) -> Facts:
+def _found(wave: WaveReport) -> acting.Facts:
     """Return the results of reconciliation as facts."""
     return (
         (_("Reconciled"), zoned(wave.reconciled_at)),
@@ -251,16 +159,28 @@ def _page_of(plan_id: UUID, number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A wave as its forms show it, and whether its window is closed now."""
+    """A wave of a plan as its forms show it, and whether its window is closed now."""
 
+    plan: PlanReport
     wave: WaveReport
     is_closed: bool
 
+    @property
+    def following(self) -> list[WaveReport]:
+        """Return the later waves in their order."""
+        return [it for it in self.plan.waves if it.number > self.wave.number]
+
+    @property
+    def stopped(self) -> list[WaveReport]:
+        """Return the waves that are stopped with this one."""
+        return [it for it in (self.wave, *self.following) if it.state != WaveState.STOPPED]
+
 
 def _see(session: Session, plan_id: UUID, number: int) -> _Seen:
-    wave = _pick(report_plan(session, plan_of(session, plan_id)), number)
+    plan = report_plan(session, plan_of(session, plan_id))
+    wave = _pick(plan, number)
     is_open = wave.opens_at is not None and wave.opens_at <= clock.read_clock(session)
-    return _Seen(wave, is_closed=wave.window is not None and not is_open)
+    return _Seen(plan, wave, is_closed=wave.window is not None and not is_open)
 
 
 def _say_start(seen: _Seen) -> str | tuple[str, str]:
@@ -283,12 +203,31 @@ def _say_resume(seen: _Seen) -> tuple[str, str]:
     )
 
 
-def _opening(seen: _Seen) -> Facts:
+def _say_approval(seen: _Seen) -> str | tuple[str, str]:
+    if not seen.following:
+        return mark("It is the last wave: the plan is finished.")
+    if seen.following[0].window is None:
+        return mark_plural(
+            "Wave %(next)s starts within a few seconds, with %(num)s account.",
+            "Wave %(next)s starts within a few seconds, with %(num)s accounts.",
+        )
+    return mark_plural(
+        "Wave %(next)s starts in its window, with %(num)s account.",
+        "Wave %(next)s starts in its window, with %(num)s accounts.",
+    )
+
+
+def _count_emails(session: Session, plan_id: UUID, number: int) -> acting.Facts:
+    batch_id = get_wave(session, plan_of(session, plan_id), number).batch_id
+    return ((_("E-mails to customers that will be sent"), count_for_approval(session, batch_id)),)
+
+
+def _opening(seen: _Seen) -> acting.Facts:
     return ((_("The window opens"), zoned(seen.wave.opens_at)),) if seen.is_closed else ()
 
 
 _ACTS = [
-    Act[_Seen](
+    acting.Act[_Seen](
         name="start",
         title=mark("Start wave %(number)s"),
         sentence=_say_start,
@@ -296,13 +235,13 @@ _ACTS = [
         button=mark_plural("Import %(num)s account", "Import %(num)s accounts"),
         facts=lambda seen: (*_opening(seen), (_("Paused after"), _describe_brake(seen.wave))),
         is_empty=lambda seen: seen.is_closed,
-        more_facts=lambda session, plan_id, number: list_facts(
-            session, report_plan(session, plan_of(session, plan_id)).import_supplier, ReadyFor.WAVE
+        more_facts=lambda session, **names: list_facts(
+            session, _see(session, **names).plan.import_supplier, ReadyFor.WAVE
         ),
         done=mark("The wave has started."),
         do=lambda session, **names: acts.start_wave(session, *_lock(session, **names)),
     ),
-    Act[_Seen](
+    acting.Act[_Seen](
         name="pause",
         title=mark("Pause wave %(number)s"),
         sentence=mark_plural(
@@ -314,7 +253,7 @@ _ACTS = [
         done=mark("The wave is paused."),
         do=lambda session, **names: acts.pause_wave(session, *_lock(session, **names)),
     ),
-    Act[_Seen](
+    acting.Act[_Seen](
         name="resume",
         title=mark("Resume wave %(number)s"),
         sentence=_say_resume,
@@ -324,7 +263,7 @@ _ACTS = [
         done=mark("The wave is resumed."),
         do=lambda session, **names: acts.resume_wave(session, *_lock(session, **names)),
     ),
-    Act[_Seen](
+    acting.Act[_Seen](
         name="reconcile",
         title=mark("Reconcile wave %(number)s again"),
         sentence=mark_plural(
@@ -337,12 +276,43 @@ _ACTS = [
         done=mark("The wave is being reconciled."),
         do=lambda session, **names: acts.reconcile_wave(session, *_lock(session, **names)),
     ),
+    # So that the next one can start, whatever reconciliation found.
+    acting.Act[_Seen](
+        name="approve",
+        form=acting.ReasonForm,
+        title=mark("Approve wave %(number)s"),
+        sentence=_say_approval,
+        number=lambda seen: sum(it.lines for it in seen.following[:1]),
+        button=mark("Approve"),
+        facts=lambda seen: _found(seen.wave),
+        more_facts=_count_emails,
+        done=mark("The wave is approved."),
+        do=lambda session, reason, **names: acts.approve_wave(
+            session, *_lock(session, **names), reason=reason
+        ),
+    ),
+    acting.Act[_Seen](
+        name="stop",
+        form=acting.ReasonForm,
+        title=mark("Stop wave %(number)s of %(code)s"),
+        sentence=mark_plural(
+            "%(num)s remaining account is not imported. Created accounts are kept. This is permanent.",
+            "%(num)s remaining accounts are not imported. Created accounts are kept. This is permanent.",
+        ),
+        number=lambda seen: sum(count_open(it.counts) for it in seen.stopped),
+        button=mark("Stop permanently"),
+        facts=lambda seen: ((_("Waves that are stopped"), ", ".join(str(it.number) for it in seen.stopped)),),
+        done=mark("The wave is stopped, and every later one."),
+        do=lambda session, reason, **names: acts.stop_wave(session, *_lock(session, **names), reason=reason),
+        is_dangerous=True,
+    ),
 ]
-add_acts(
+acting.add_acts(
     blueprint,
     "/",
     _ACTS,
     show=_see,
     back=_page_of,
-    afterwards=[feed_workers],
+    values=lambda seen: {"code": seen.plan.import_supplier, "next": seen.wave.number + 1},
+    afterwards=[acting.feed_workers],
 )

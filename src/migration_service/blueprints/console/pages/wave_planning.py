@@ -4,20 +4,10 @@ from dataclasses import replace
 from datetime import time
 from typing import Any
 
+import wtforms
 from flask import Blueprint, request, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
-from wtforms import (
-    BooleanField,
-    Field,
-    FieldList,
-    FormField,
-    IntegerField,
-    SelectField,
-    SelectMultipleField,
-    StringField,
-    TextAreaField,
-)
 from wtforms.fields import DateField, TimeField
 from wtforms.fields.choices import SelectChoice
 from wtforms.validators import InputRequired, Length, NumberRange, Optional
@@ -27,9 +17,7 @@ from migration_service.blueprints.console.access import supplier_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act
 from migration_service.blueprints.console.display import write_threshold
 from migration_service.blueprints.console.faults import FormWithFaults
-from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.console.languages import ngettext, write_number
+from migration_service.blueprints.console.languages import _, _l, ngettext, write_number
 from migration_service.blueprints.console.ordering import team_choices
 from migration_service.blueprints.console.windows import DAYS, write_window
 from migration_service.blueprints.requests.resources import resources
@@ -55,26 +43,26 @@ class Conditions:
         validators=[Optional()],
         description=_l("If this is earlier, on the next day."),
     )
-    time_zone = StringField(_l("Time zone of the window"), description=_l("As Europe/Amsterdam."))
+    time_zone = wtforms.StringField(_l("Time zone of the window"), description=_l("As Europe/Amsterdam."))
     first_day = DateField(
         _l("First day of the window"), validators=[Optional()], description=_l("Empty: today.")
     )
-    days = SelectMultipleField(
+    days = wtforms.SelectMultipleField(
         _l("Days on which it opens"),
         choices=[SelectChoice(day, name) for day, name in DAYS.items()],
         description=_l("None chosen: every day."),
         render_kw={"size": len(DAYS)},
     )
-    stop_after_errors = StringField(
+    stop_after_errors = wtforms.StringField(
         _l("Pause a wave after"),
         validators=[Length(max=20)],
         description=_l("A number of failed accounts (100), a percentage (5%), or off."),
     )
-    lines_per_minute = IntegerField(
+    lines_per_minute = wtforms.IntegerField(
         _l("Accounts per minute, at most"), validators=[Optional(), NumberRange(1, _MOST)]
     )
 
-    def of_conditions(self) -> list[Field]:
+    def of_conditions(self) -> list[wtforms.Field]:
         """Return these fields."""
         return [
             *(self.start, self.end, self.time_zone, self.first_day, self.days),
@@ -98,9 +86,9 @@ class Conditions:
         return _given(conditions)
 
 
-def if_clean_field() -> SelectField:
+def if_clean_field() -> wtforms.SelectField:
     """Return the field for what follows a clean wave."""
-    return SelectField(
+    return wtforms.SelectField(
         _l("If it is clean"),
         default="",
         choices=[
@@ -123,8 +111,8 @@ class _WaveForm(Conditions, FormWithFaults):
 
         csrf = False
 
-    name = StringField(_l("Name"), validators=[Length(max=200)])
-    takes = SelectField(
+    name = wtforms.StringField(_l("Name"), validators=[Length(max=200)])
+    takes = wtforms.SelectField(
         _l("Takes"),
         default="",
         choices=[
@@ -135,18 +123,18 @@ class _WaveForm(Conditions, FormWithFaults):
             SelectChoice("rest", _l("everything left (last wave)")),
         ],
     )
-    which = TextAreaField(
+    which = wtforms.TextAreaField(
         _l("How many, or the account numbers"),
         description=_l("Account numbers: one on each line."),
         render_kw={"rows": 1},
     )
     if_clean = if_clean_field()
 
-    def in_order(self) -> list[Field]:
+    def in_order(self) -> list[wtforms.Field]:
         """Return the fields in the order of the page."""
         return [self.name, self.takes, self.which, self.if_clean, *self.of_conditions()]
 
-    def find_field(self, item: ErrorItem) -> Field | None:
+    def find_field(self, item: ErrorItem) -> wtforms.Field | None:
         """Return the field of an error whose path starts at the wave."""
         last = (item.attr or "").split(".")[0]
         if last in ("size", "sample", "accounts"):
@@ -169,17 +157,19 @@ class _WaveForm(Conditions, FormWithFaults):
 class _PlanForm(Conditions, ActionForm):
     """A plan: its waves, and their common settings."""
 
-    name = StringField(_l("Name of the plan"), validators=[Length(max=200)])
-    team = SelectField(_l("Operations team"), validators=[InputRequired()])
-    waves = FieldList(FormField(_WaveForm), _l("Wave"), min_entries=_ROWS, max_entries=MAX_WAVES)
-    continue_if_clean = BooleanField(_l("The wave after a clean one starts without approval"))
-    seed = IntegerField(
+    name = wtforms.StringField(_l("Name of the plan"), validators=[Length(max=200)])
+    team = wtforms.SelectField(_l("Operations team"), validators=[InputRequired()])
+    waves = wtforms.FieldList(
+        wtforms.FormField(_WaveForm), _l("Wave"), min_entries=_ROWS, max_entries=MAX_WAVES
+    )
+    continue_if_clean = wtforms.BooleanField(_l("The wave after a clean one starts without approval"))
+    seed = wtforms.IntegerField(
         _l("Seed of the random draw"),
         validators=[Optional(), NumberRange(0, _MOST)],
         description=_l("To draw the same accounts again. Empty: another draw each time."),
     )
 
-    def in_order(self) -> list[Field]:
+    def in_order(self) -> list[wtforms.Field]:
         """Return the fields in the order of the page."""
         common = (self.continue_if_clean, *self.of_conditions(), self.seed)
         return [self.name, self.team, self.waves, *common]
@@ -188,7 +178,7 @@ class _PlanForm(Conditions, ActionForm):
         """Return the rows that describe a wave."""
         return [row.form for row in self.waves if row.form.takes.data]
 
-    def find_field(self, item: ErrorItem) -> Field | None:
+    def find_field(self, item: ErrorItem) -> wtforms.Field | None:
         """Return the field of an error: the wave's, or the plan's if the value comes from there."""
         part, _dot, rest = (item.attr or "").partition(".")
         if part != "waves":

@@ -7,7 +7,7 @@ from uuid import UUID
 from flask import Blueprint, Response, request
 from sqlalchemy.orm import Session
 
-from migration_service.blueprints.console.access import plan_of, visible
+from migration_service.blueprints.console.access import plan_of, visible_codes
 from migration_service.blueprints.console.charts import draw_rate, draw_timeline
 from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.blueprints.console.polling import BUSY, CALM, page
@@ -20,7 +20,6 @@ from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.batches.control import report_batch
 from migration_service.services.batches.results.counts import list_work
 from migration_service.services.batches.states import WINDOW_CLOSED
-from migration_service.services.setup.suppliers import list_import_suppliers
 from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
 from migration_service.states import BatchState, LineStatus, WaveState, WaveWait
@@ -48,7 +47,7 @@ def show_all() -> Response:
     def more(session: Session, plans: list[PlanReport]) -> dict[str, Any]:
         return {
             "poll": _next_poll(plans),
-            "suppliers": [it.code for it, _owner in visible(list_import_suppliers(session))],
+            "suppliers": visible_codes(session),
             "chosen": code,
             "openings": list_openings(plans),
             "waiting": sum(_needs_somebody(plan) for plan in plans),

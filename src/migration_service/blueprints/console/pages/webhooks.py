@@ -11,11 +11,8 @@ from wtforms import EmailField
 from wtforms.validators import Length
 
 from migration_service.blueprints.console.access import current_operator, sees
-from migration_service.blueprints.console.acting import ActionForm
-from migration_service.blueprints.console.acts import Act, add_acts
-from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.console.languages import mark
+from migration_service.blueprints.console.acting import Act, ActionForm, add_acts
+from migration_service.blueprints.console.languages import _, _l, mark
 from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import WebhookNotFoundError
