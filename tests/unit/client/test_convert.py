@@ -66,10 +66,15 @@ _MACROS = (resources.files("migration_service_client.command") / "macros.sql").r
 
 @pytest.mark.parametrize(("call", "value"), re.findall(r"^-- (\w+\(.+\)) => (.+)$", _MACROS, re.MULTILINE))
 def test_each_example_of_a_function_is_true(call: str, value: str) -> None:
+    # Within a lambda, whose name must not mean something else there, it is the same.
+    of_item = re.sub(r"\(('(?:[^']|'')*'|NULL)", "(it.a", call, count=1)
+    first = re.search(r"\(('(?:[^']|'')*'|NULL)", call)
+    assert first
+    inner = f"list_transform([{{'a': {first[1]}::varchar}}], lambda it: {of_item})[1]"
     with duckdb.connect() as connection:
         connection.execute(_MACROS)
-        found, expected = connection.sql(f"values ({call}, {value})").fetchall()[0]
-    assert found == expected
+        found, within, expected = connection.sql(f"values ({call}, {inner}, {value})").fetchall()[0]
+    assert found == within == expected
 
 
 @pytest.mark.parametrize("name", re.findall(r"^create macro ([a-z]\w+)", _MACROS, re.MULTILINE))
@@ -206,6 +211,24 @@ def test_the_parts_of_an_account_lead_to_their_rows(tmp_path: Path) -> None:
     assert set(book(tmp_path)[2]) == {"external_account_number", "import_supplier", "ledgers"}
 
 
+def test_what_is_null_or_empty_is_left_out(tmp_path: Path) -> None:
+    context = "{'Factuur nr': a, 'leeg': null, 'deel': {'leeg': null, '_row': _row}, 'lijst': [null, 1.50]}"
+    statements = (
+        f"[null, {{'number': null, '_row': _row}}, {{'statement_pdf_context': {context}, '_row': _row}}]"
+    )
+    sql = _SQL.replace("_row\n", f"{statements} as statements, [{{'mobile': null}}] as customers, _row\n", 1)
+    assert convert(tmp_path, sql, c_csv=_HEADER + b"1;x;\n").exit_code == 0
+    (made,) = book(tmp_path)
+    assert made == {
+        "external_account_number": "1",
+        "import_supplier": "CODE",
+        "billing_address1": "x",
+        "statements": [{"statement_pdf_context": {"Factuur nr": "x", "lijst": [Decimal("1.50")]}}],
+    }
+    rows = read_csv(tmp_path / "book.ndjson.rows.csv")
+    assert sorted(it["path"] for it in rows) == ["", "statements.0"]
+
+
 def test_commands_say_of_which_rows_something_was_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,6 +310,11 @@ def test_a_row_that_is_used_and_left_out_is_named(tmp_path: Path) -> None:
         ),
         ("a as", "now()::timestamp as", "Write it as text: strftime(billing_address1"),
         ("a as", "error('Row 1') as", "Row 1"),
+        (
+            "_row\n",
+            "[{'statement_pdf_context': {'24\"': 1}}] as statements\n",
+            "a member has a quote, a backslash or a control character in its name.",
+        ),
         ("_row\n", "'1' as _row\n", "_row is VARCHAR, but it is the `_row` of a source, or a list of them."),
         (
             "select",

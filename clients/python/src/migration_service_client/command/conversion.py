@@ -38,7 +38,6 @@ _MEMORY = "700MB"
 _FETCHED = 500
 #: How many accounts a problem names.
 _SHOWN = 20
-_read_line = msgspec.json.Decoder(float_hook=Decimal).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,16 +171,16 @@ class Conversion:
         found = dict(zip(described.columns, described.types, strict=True))
         if misfit := next(_misfits(found, KINDS[kind], ""), None):
             raise CannotRunError(f"{self._sql}: {misfit}")
-        cursor = self._db.execute("select to_json(_book)::varchar from _book")
+        maker = _Maker(found)
+        cursor = self._db.execute("select to_json(_book)::varchar, external_account_number from _book")
         path = self.folder / "made.csv"
         with path.open("w") as out:
             while texts := cursor.fetchmany(_FETCHED):
-                for (text,) in texts:
+                for text, number in texts:
                     places: list[tuple[str, Any]] = []
-                    payload = _without_nothing(_read_line(text), "", places)
-                    book.write(encode_json(payload) + b"\n")
+                    book.write(encode_json(maker.settle(maker.read(text), "", places) or {}) + b"\n")
                     account = len(self._numbers)
-                    self._numbers.append(str(payload.get("external_account_number", "")))
+                    self._numbers.append("" if number is None else str(number))
                     out.writelines(
                         [
                             f"{account},{place},{row}\n"
@@ -317,28 +316,56 @@ class Conversion:
         return self._db.execute(query).fetchall()
 
 
-def _without_nothing(value: Any, path: str, places: list[tuple[str, Any]]) -> Any:
-    """Return a value without what is NULL or empty in it, and add `_row` to `places` instead."""
-    if type(value) is list:
-        items: list[Any] = []
-        for item in value:
-            below = item
-            if type(item) is dict or type(item) is list:
-                below = _without_nothing(item, f"{path}.{len(items)}", places) or None
-            if below is not None:
-                items.append(below)
-        return items
-    made: dict[str, Any] = {}
-    row = value.pop("_row", None)
-    for name, item in value.items():
-        below = item
-        if type(item) is dict or type(item) is list:
-            below = _without_nothing(item, f"{path}.{name}" if path else name, places) or None
-        if below is not None:
-            made[name] = below
-    if made and row is not None:
-        places.append((path, row))
-    return made
+class _Maker:
+    """Makes objects of the JSON of rows, by their types in DuckDB, without what is NULL or empty."""
+
+    def __init__(self, members: Mapping[str, Any]) -> None:
+        #: The members of each type that are lists or objects, with their names.
+        self._inner: dict[type, list[tuple[str, str]]] = {}
+        kind = self._object(members)
+        self.read = msgspec.json.Decoder(kind, float_hook=Decimal).decode
+
+    def _object(self, members: Mapping[str, Any]) -> Any:
+        # Names need not be those that Python allows.
+        names = {name if name == "_row" else f"m{place}": name for place, name in enumerate(members)}
+        kinds = {it: self._type(members[name]) for it, name in names.items()}
+        fields = [(it, kind | None, None) for it, kind in kinds.items()]
+        try:
+            made = msgspec.defstruct("Made", fields, rename=names, omit_defaults=True)
+        except ValueError:
+            says = "a member has a quote, a backslash or a control character in its name."
+            raise CannotRunError(f"The query cannot be written: {says}") from None
+        self._inner[made] = [(it, names[it]) for it, kind in kinds.items() if kind is not Any]
+        return made
+
+    def _type(self, kind: Any) -> Any:
+        if kind.id == "list":
+            return list[self._type(kind.children[0][1]) | None]  # type: ignore[misc]
+        return self._object(dict(kind.children)) if kind.id == "struct" else Any
+
+    def settle(self, value: Any, path: str, places: list[tuple[str, Any]]) -> Any:
+        """Return what is not empty of a list or an object, or None. Add each `_row` to `places`."""
+        kind = type(value)
+        if kind is list:
+            items: list[Any] = []
+            for item in value:
+                below = item
+                if type(item) is list or type(item) in self._inner:
+                    below = self.settle(item, f"{path}.{len(items)}", places)
+                if below is not None:
+                    items.append(below)
+            return items or None
+        for member, name in self._inner[kind]:
+            if (item := getattr(value, member)) is not None:
+                setattr(value, member, self.settle(item, f"{path}.{name}" if path else name, places))
+        row = getattr(value, "_row", None)
+        if row is not None:
+            value._row = None
+        if value == kind():
+            return None
+        if row is not None:
+            places.append((path, row))
+        return value
 
 
 def _misfits(found: Mapping[str, Any], hints: Mapping[str, Any], path: str) -> Iterator[str]:

@@ -4,10 +4,10 @@
 create macro _day(x) as case when year(x) >= 1000 then strftime(x, '%Y-%m-%d') end;
 create macro _parts(x, thousands, point) as regexp_extract(upper(x), '^[\s\x{a0}]*(?:EUR|€)?[\s\x{a0}]*([-+(]?)[\s\x{a0}]*(?:EUR|€)?[\s\x{a0}]*((?:[1-9][0-9]{0,2}(?:\'
   || thousands || '[0-9]{3})+|[0-9]+)(?:\' || point || '[0-9]+)?)[\s\x{a0}]*(?:EUR|€)?[\s\x{a0}]*(-|\)|CR|DR|)[\s\x{a0}]*$', ['before', 'number', 'after']);
-create macro _amount(x, thousands, point) as list_transform([_parts(x, thousands, point)], lambda it: case
-  when it.number = '' or (it.before = '(') <> (it.after = ')') or (it.before in ('-', '+') and it.after <> '') then x
-  else case when it.before = '-' or it.after in ('-', ')', 'CR') then '-' else '' end
-    || replace(replace(it.number, thousands, ''), ',', '.') end)[1];
+create macro _amount(x, thousands, point) as list_transform([_parts(x, thousands, point)], lambda _it: case
+  when _it.number = '' or (_it.before = '(') <> (_it.after = ')') or (_it.before in ('-', '+') and _it.after <> '') then x
+  else case when _it.before = '-' or _it.after in ('-', ')', 'CR') then '-' else '' end
+    || replace(replace(_it.number, thousands, ''), ',', '.') end)[1];
 create macro _negated(x) as case when not regexp_full_match(x, '-?[0-9.]+') then x when x like '-%' then substr(x, 2) else '-' || x end;
 create macro _is_fraction(x) as regexp_full_match(x, '\+?[0-9]+\.(0+|[0-9])');
 
@@ -45,8 +45,8 @@ create macro amount(x) as case when regexp_full_match(x, '-?([1-9][0-9]{0,2}(\.[
 -- signed('12,50', 'C') => '12.50'
 -- signed('12,50', '?') => '12,50 ?'
 -- signed('-12,50 D', 'D') => '-12,50 D'
-create macro signed(x, dc) as list_transform([amount(x)], lambda it: case when upper(dc) in ('C', 'CR', 'CREDIT') then it
-  when upper(dc) in ('D', 'DR', 'DEBIT', 'DEBET') then _negated(it) else x || ' ' || coalesce(dc, '?') end)[1];
+create macro signed(x, dc) as list_transform([amount(x)], lambda _it: case when upper(dc) in ('C', 'CR', 'CREDIT') then _it
+  when upper(dc) in ('D', 'DR', 'DEBIT', 'DEBET') then _negated(_it) else x || ' ' || coalesce(dc, '?') end)[1];
 
 -- A number that `amount` made, multiplied exactly: -1 changes the sign, 100 makes cents of euros.
 -- times('12.50', -1) => '-12.5'
@@ -97,4 +97,4 @@ create macro postcode(x) as case when regexp_full_match(x, '[1-9][0-9]{3} ?[A-Za
 -- Nothing, for the texts of a list.
 -- blank_if('onbekend', ['-', 'Onbekend']) => NULL
 -- blank_if('Jansen', ['-', 'Onbekend']) => 'Jansen'
-create macro blank_if(x, texts) as case when not list_contains(list_transform(texts, lambda it: lower(it)), lower(x)) then x end;
+create macro blank_if(x, texts) as case when not list_contains(list_transform(texts, lambda _it: lower(_it)), lower(x)) then x end;
