@@ -50,8 +50,8 @@ def convert(*, sql: Path, output: Path | None, errors: Path | None, kind: str, f
     FILE.rows.csv leads from each part of an account to the row of which it was made.
 
     An account to which a row may belong that is not in the book is not written. The exit status is 0 if each
-    row is in the book or left out on purpose, 1 otherwise or if the book is empty, and 2 if the command could not
-    run.
+    row is in the book or left out on purpose, 1 if one is not or the book is empty, and 2 if the command
+    could not run.
     """
     if (output is None) == (folder is None):
         raise click.UsageError("Expected either -o FILE, or --start DIR.")
