@@ -70,8 +70,8 @@ def write_order(supplier: str, environment: dict[str, str]) -> Path:
     order: dict[str, Any] = {"supplier": supplier, "team": TEAM, "vendor": VENDOR, "accounts": accounts}
     pair = {"import_supplier", "external_account_number"}
     for addition in add_to_account(accounts[0]):
-        kind = addition.path.split("/")[0].replace("-", "_").replace("historical_", "")
-        order[kind] = {name: value for name, value in addition.body.items() if name not in pair}
+        kind = addition.operation.removeprefix("create_").removeprefix("historical_")
+        order[kind] = {name: value for name, value in addition.members.items() if name not in pair}
     path = FOLDER / f"{supplier}.json"
     path.write_text(json.dumps(order))
     return path

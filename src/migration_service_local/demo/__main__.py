@@ -5,9 +5,9 @@ python -m migration_service_local.demo migrate COUNT  migrates the sample book, 
 python -m migration_service_local.demo leave          removes the sandbox vendor
 """
 
+import os
 import signal
 import sys
-import threading
 from contextlib import suppress
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -35,9 +35,14 @@ def main(step: str, count: str = "0") -> None:
             sys.exit(str(error))
         make_first_operator(home, database_url)
     elif step == "migrate":
-        over = threading.Event()
-        signal.signal(signal.SIGTERM, lambda *_: over.set())
-        SampleMigration(home, Output(), over).run(int(count))
+        output = Output()
+
+        def leave(*_: object) -> None:
+            output.console.show_cursor()
+            os._exit(0)  # what is under way may be repeated
+
+        signal.signal(signal.SIGTERM, leave)
+        SampleMigration(home, output).run(int(count))
     else:
         with suppress(SQLAlchemyError):
             take_down_sandbox_vendor(database_url)

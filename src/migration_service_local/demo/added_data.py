@@ -1,10 +1,9 @@
 """Data that the sample migration adds to each account once it exists (sections 4.8 to 4.11)."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
-
-from migration_service_local.demo.client import Addition
 
 #: The payment vendor that runs beside the service.
 VENDOR = "sandbox"
@@ -12,16 +11,26 @@ VENDOR = "sandbox"
 ADDITIONS = ("notes added", "transactions added", "statements added", "payment instructions added")
 
 
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A request that adds data to an existing account: the method of the client, and its arguments."""
+
+    operation: str
+    members: dict[str, Any]
+    #: The name under which it is counted.
+    done: str
+
+
 def add_to_account(account: dict[str, Any]) -> Iterator[Addition]:
     """Return the requests that add data to the account of a sample payload. All of them are idempotent."""
     number = account["external_account_number"]
     pair = {"import_supplier": account["import_supplier"], "external_account_number": number}
     notes, transactions, statements, instructions = ADDITIONS
-    yield Addition("notes/create/", pair | {"notes": _notes()}, notes)
-    yield Addition("transactions/create/", pair | {"transactions": _transactions(number)}, transactions)
-    yield Addition("historical-statements/create/", pair | {"statements": _statements(number)}, statements)
+    yield Addition("create_notes", pair | {"notes": _notes()}, notes)
+    yield Addition("create_transactions", pair | {"transactions": _transactions(number)}, transactions)
+    yield Addition("create_historical_statements", pair | {"statements": _statements(number)}, statements)
     instruction = {"vendor": VENDOR, "reference": f"card-ok-{number}", "type": "CARD"}
-    yield Addition("payment-instruction/create/", pair | instruction, instructions)
+    yield Addition("create_payment_instruction", pair | instruction, instructions)
 
 
 def _notes() -> list[dict[str, Any]]:

@@ -7,14 +7,12 @@ the supplier's key.
 
 import shlex
 import sys
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
-import requests
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.rule import Rule
 from rich.table import Table
@@ -29,30 +27,35 @@ from migration_service.services.setup.organisations import create_organisation, 
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.setup.teams import create_operations_team
 from migration_service.services.setup.vendors import create_payment_vendor
+from migration_service_client import Client, ClientError, ServiceError
 from migration_service_local.console import Output
-from migration_service_local.demo.added_data import ADDITIONS, VENDOR, add_to_account
-from migration_service_local.demo.batch import IMPORTED, SampleBatchOrder, import_as_batch
-from migration_service_local.demo.client import MigrationError, RequestOutcome, SupplierClient, migrate_book
+from migration_service_local.demo.added_data import ADDITIONS, VENDOR
 from migration_service_local.demo.first_operator import FIRST_OPERATOR, PASSWORD_FILE, open_session
+from migration_service_local.demo.migration import (
+    IMPORTED,
+    STEPS,
+    MigrationError,
+    Outcome,
+    import_as_batch,
+    migrate_singly,
+)
 from migration_service_local.samples import generate_accounts, generate_lines
 from migration_service_local.sandbox import SANDBOX_VARIABLE
 from migration_service_local.servers.home import Home
 
-#: The counts of the sample migration.
-STEPS = ("validated", "staged", "processed")
 _FAILURES_SHOWN = 5
 
 
-def show_summary(output: Output, outcome: RequestOutcome, accounts: int, seconds: float) -> None:
+def show_summary(output: Output, outcome: Outcome, accounts: int, seconds: float) -> None:
     """Print the counts and the rate of the sample migration, and the first failures."""
     table = Table(title=f"Sample migration: {accounts} accounts in {seconds:.1f} s", title_justify="left")
     table.add_column("what")
     table.add_column("count", justify="right")
-    for what in (*STEPS, *ADDITIONS, IMPORTED, "imported before", "sent again"):
+    for what in (*STEPS, *ADDITIONS, IMPORTED, "imported before"):
         if outcome.counts[what]:
             table.add_row(what, str(outcome.counts[what]))
     table.add_row("failed", str(len(outcome.failures)))
-    created = outcome.counts["processed"] + outcome.counts[IMPORTED]
+    created = outcome.counts[STEPS[-1]] + outcome.counts[IMPORTED]
     table.add_row("accounts per second", f"{created / seconds:.1f}")
     output.show(table)
     if outcome.failures:
@@ -131,21 +134,16 @@ NO_ADDRESS = "http://127.0.0.1:1"
 KEY_FILE = "sample-api-key"
 _STATE_FILE = "demo.json"
 _SEED = 1
-_CLIENTS = 2
 #: One in this many accounts is sent individually, and the others in a batch.
 _ONE_IN = 5
 
 
 class SampleMigration:
-    """Migrates the sample book into the running service of a home folder.
+    """Migrates the sample book into the running service of a home folder."""
 
-    When the service is stopped, `over` is set, and everything here returns early.
-    """
-
-    def __init__(self, home: Home, output: Output, over: threading.Event) -> None:
+    def __init__(self, home: Home, output: Output) -> None:
         self._home = home
         self._output = output
-        self._over = over
         self._settings = home.read("settings.json")
 
     def run(self, count: int) -> None:
@@ -156,11 +154,9 @@ class SampleMigration:
         try:
             if count:
                 self._migrate_missing(count)
-        except (MigrationError, requests.RequestException) as error:
-            if not self._over.is_set():
-                self._output.alarm("The sample migration failed. The service continues", [str(error)])
-        if not self._over.is_set():
-            show_addresses(self._output, self._home.path, self._settings, self._sample())
+        except (MigrationError, ClientError) as error:
+            self._output.alarm("The sample migration failed. The service continues", [str(error)])
+        show_addresses(self._output, self._home.path, self._settings, self._sample())
 
     def _sample(self) -> Sample | None:
         key_file = self._home.path / KEY_FILE
@@ -178,63 +174,53 @@ class SampleMigration:
     def _find_or_make_supplier(self) -> dict[str, str]:
         """Return the progress of earlier starts. If the key is not accepted, create what the sample needs."""
         state = self._home.read(_STATE_FILE)
-        if state and self._is_known(self._home.read_text(KEY_FILE)):
+        if state and self._is_known():
             return state
         self._home.write_text(KEY_FILE, make_sample_supplier(self._settings["DATABASE_URL"]))
         state = {"migrated": "0"}
         self._home.write(_STATE_FILE, state)
         return state
 
-    def _is_known(self, api_key: str) -> bool:
-        with self._client(RequestOutcome()) as client:
+    def _is_known(self) -> bool:
+        with self._client() as client:
             try:
-                client.log_in(api_key)
-            except MigrationError as error:
+                client.get_api_key()
+            except ServiceError as error:
                 self._output.say(f"The sample supplier gets a new key, as its key was refused: {error}")
                 return False
         return True
 
     def _migrate(self, state: dict[str, str], done: int, count: int) -> None:
-        outcome = RequestOutcome()
+        outcome = Outcome()
         started = time.monotonic()
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with self._output.hush(), Progress(*columns, console=self._output.console) as progress:
+        with (
+            self._output.hush(),
+            Progress(*columns, console=self._output.console) as progress,
+            self._client() as client,
+        ):
             bar = progress.add_task("migrating the sample book", total=count - done)
             singles = ceil((count - done) / _ONE_IN)
-            self._send_singles(range(done, done + singles), outcome, lambda: progress.advance(bar))
-            if done + singles < count and not self._over.is_set():
-                self._send_batch(
-                    range(done + singles, count),
+            accounts = generate_accounts(singles, supplier=SUPPLIER, seed=_SEED, first=done)
+            migrate_singly(client, accounts, TEAM, outcome, lambda: progress.advance(bar))
+            if (first := done + singles) < count:
+                lines = generate_lines(count - first, supplier=SUPPLIER, seed=_SEED, first=first)
+                import_as_batch(
+                    client,
+                    lines,
                     outcome,
-                    lambda lines: progress.update(bar, completed=singles + lines),
+                    supplier=SUPPLIER,
+                    team=TEAM,
+                    on_progress=lambda finished: progress.update(bar, completed=singles + finished),
                 )
-        if self._over.is_set():
-            return
         show_summary(self._output, outcome, count - done, time.monotonic() - started)
         if not outcome.failures:
             finished = state | {"migrated": str(count), "account": outcome.last_account}
             self._home.write(_STATE_FILE, finished)
 
-    def _send_singles(self, part: range, outcome: RequestOutcome, on_each: Callable[[], None]) -> None:
-        migrate_book(
-            generate_accounts(len(part), supplier=SUPPLIER, seed=_SEED, first=part.start),
-            lambda: self._client(outcome),
-            api_key=self._home.read_text(KEY_FILE),
-            team=TEAM,
-            clients=_CLIENTS,
-            on_each=on_each,
-        )
-
-    def _send_batch(self, part: range, outcome: RequestOutcome, on_progress: Callable[[int], None]) -> None:
-        lines = generate_lines(len(part), supplier=SUPPLIER, seed=_SEED, first=part.start)
-        with self._client(outcome) as client:
-            client.log_in(self._home.read_text(KEY_FILE))
-            import_as_batch(client, SampleBatchOrder(SUPPLIER, TEAM, lines), outcome, self._over, on_progress)
-
-    def _client(self, outcome: RequestOutcome) -> SupplierClient:
-        return SupplierClient(
-            self._settings["MIGRATION_SERVICE_WEB_URL"], outcome, self._over, add_to_account
-        )
+    def _client(self) -> Client:
+        # The environment's proxies cannot reach a server on this machine.
+        return Client(self._settings["MIGRATION_SERVICE_WEB_URL"], self._home.read_text(KEY_FILE), proxy="")
 
 
 def make_sample_supplier(database_url: str) -> str:
