@@ -41,7 +41,7 @@ _FIND = text(f"""
         SELECT age(backend_xid) AS age, xact_start AS since,
                format('session %s (%s) of role %s in database %s', pid,
                       coalesce(nullif(application_name, ''), 'no application name'),
-                      usename, datname) AS name,
+                      coalesce(usename, backend_type), datname) AS name,
                format('SELECT pg_terminate_backend(%s)', pid) AS end_with
         FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()
         UNION ALL

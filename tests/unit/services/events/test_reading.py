@@ -186,7 +186,8 @@ def test_nothing_holds_events_back_but_a_transaction_that_writes(sessions: sessi
         reading.execute(text("SELECT FROM organisation"))
         with sessions.begin() as session:
             session.execute(text("SELECT pg_current_xact_id()"))
-            assert find_holder(session) is None
+            holder = find_holder(session)
+            assert holder is None or "of role autovacuum worker in database" in holder.name
 
 
 @pytest.mark.parametrize("as_superuser", [False, True])
