@@ -239,5 +239,5 @@ docs: environment-dev
 
 clean:
 	rm -rf $(VENV) .make build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
-	rm -f $(addprefix clients/python/src/migration_service_client/, codes.py models.py operations.py command/operations.ndjson)
+	rm -f $(addprefix clients/python/src/migration_service_client/, codes.py models.py operations.py command/event_examples.ndjson command/operations.ndjson)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

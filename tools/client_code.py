@@ -23,8 +23,9 @@ from description.write import main as write_description  # noqa: E402
 from migration_service.blueprints.description.error_catalogue import Place, request_errors  # noqa: E402
 
 FOLDER = ROOT / "clients" / "python" / "src" / "migration_service_client"
-#: The file with the commands.
+#: The files with the commands, and with an example of each type of event.
 COMMANDS = "command/operations.ndjson"
+EVENTS = "command/event_examples.ndjson"
 #: The client obtains its tokens itself, and the other one only answers an example of that request.
 LEFT_OUT = {"obtain_token", "show_token_hint"}
 #: What the paths of all operations begin with. `target` adds it.
@@ -62,6 +63,7 @@ def render(description: dict[str, Any]) -> dict[str, str]:
         "operations.py": "".join(_operations(description)),
         "codes.py": "".join(_codes()),
         COMMANDS: "".join(commands(operations(description), description)),
+        EVENTS: "".join(_event_examples(description)),
     }
 
 
@@ -192,7 +194,8 @@ def _type(schema: dict[str, Any], *, sent: bool = False, prefix: str = "") -> st
 def _operations(description: dict[str, Any]) -> Iterator[str]:
     """Yield the module with a function for each operation, and the class that binds them to a client."""
     yield _head(
-        about="The requests of the interface, as data. `Client` sends them: each function\nis a method of it."
+        about="The requests of the interface, as data. `Client` and `AsyncClient` send them: each function\n"
+        "is a method of theirs."
     )
     yield "from collections.abc import Mapping, Sequence\nfrom datetime import datetime\n"
     yield "from decimal import Decimal\nfrom typing import Any\n\n"
@@ -345,6 +348,13 @@ def _codes() -> Iterator[str]:
         yield f'\n\nclass {class_of(code)}(ServiceError):\n    """{about}"""\n'
     yield "\n\n#: The class of each code.\n"
     yield "BY_CODE: dict[str, type[ServiceError]] = {it.code: it for it in ServiceError.__subclasses__()}\n"
+
+
+def _event_examples(description: dict[str, Any]) -> Iterator[str]:
+    """Yield an example of each type of event as a line."""
+    for item in description["webhooks"].values():
+        example = item["post"]["requestBody"]["content"]["application/json"]["example"]
+        yield json.dumps(example) + "\n"
 
 
 def class_of(code: str) -> str:

@@ -13,14 +13,15 @@ from benchmarks import probes
 from benchmarks.bench import Bench, Reading, Row, alternate, compared_rates
 
 _CLIENTS = 32
+_KINDS = {"threads": f"{_CLIENTS} threads", "asyncio": f"asyncio, {_CLIENTS} tasks"}
 #: The client wants to know what of an account is new.
 _STAGE = f"{probes.STAGE}?report=full"
 
 
 def measure_client(bench: Bench) -> list[Row]:
-    """Measure requests a second, for one endpoint after the other."""
+    """Measure requests a second with threads and with asyncio, for one endpoint after the other."""
     with _processors_of_their_own(bench):
-        return [_measure(bench, what) for what in ("stage", "process", "status")]
+        return [row for what in ("stage", "process", "status") for row in _measure(bench, what)]
 
 
 @contextmanager
@@ -45,20 +46,26 @@ def _limit(processes: list[int], processors: list[int]) -> None:
                 os.sched_setaffinity(int(thread.name), processors)
 
 
-def _measure(bench: Bench, what: str) -> Row:
-    loads: list[Callable[[float], Reading]] = [partial(_wrk, bench, what), partial(_client, bench, what)]
+def _measure(bench: Bench, what: str) -> list[Row]:
+    loads: list[Callable[[float], Reading]] = [
+        partial(_wrk, bench, what),
+        *(partial(_client, bench, what, kind) for kind in _KINDS),
+    ]
     for load in loads:
         load(1)
     seconds = bench.extent.seconds
-    wrk, ours = alternate(bench.extent.rounds, *(partial(load, seconds) for load in loads))
-    return compared_rates(
-        f"{what} by the client, {_CLIENTS} threads",
-        "requests/s",
-        (ours, wrk),
-        peer_name="wrk",
-        goal="at least 0.9 x wrk",
-        needed=0.9,
-    )
+    wrk, *ours = alternate(bench.extent.rounds, *(partial(load, seconds) for load in loads))
+    return [
+        compared_rates(
+            f"{what} by the client, {name}",
+            "requests/s",
+            (readings, wrk),
+            peer_name="wrk",
+            goal="at least 0.9 x wrk",
+            needed=0.9,
+        )
+        for name, readings in zip(_KINDS.values(), ours, strict=True)
+    ]
 
 
 def _wrk(bench: Bench, what: str, seconds: float) -> Reading:
@@ -69,7 +76,7 @@ def _wrk(bench: Bench, what: str, seconds: float) -> Reading:
     return probes.ask_status(bench, bench.url + probes.INTERFACE + probes.STATUS, seconds, _CLIENTS)
 
 
-def _client(bench: Bench, what: str, seconds: float) -> Reading:
+def _client(bench: Bench, what: str, kind: str, seconds: float) -> Reading:
     bodies, first, count = bench.bodies, 0, bench.templates
     if what == "process":
         bodies = bench.process_body
@@ -77,4 +84,4 @@ def _client(bench: Bench, what: str, seconds: float) -> Reading:
     elif what == "stage":
         count = 200_000
         first = bench.take_numbers(count)
-    return bench.peer_reading("supplier_client.py", what, str(seconds), f"{first}:{count}", str(bodies))
+    return bench.peer_reading("supplier_client.py", kind, what, str(seconds), f"{first}:{count}", str(bodies))

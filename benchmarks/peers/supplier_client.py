@@ -1,11 +1,12 @@
 """Load from the suppliers' Python client, as wrk gives it:
 
-    python supplier_client.py stage|status|process SECONDS FIRST:COUNT BODIES
+    python supplier_client.py threads|asyncio stage|status|process SECONDS FIRST:COUNT BODIES
 
-32 threads take one external account number after the other: COUNT of them from FIRST on,
+32 threads, or as many tasks, take one external account number after the other: COUNT of them from FIRST on,
 each once to process, and again and again otherwise. BODIES is the file that wrk reads.
 """
 
+import asyncio
 import json
 import os
 import resource
@@ -17,7 +18,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from migration_service_client import Client
+from migration_service_client import AsyncClient, Client
 
 _AT_ONCE = 32
 _NUMBER = b"@NUMBER@"
@@ -50,7 +51,7 @@ class _Load:
         with self._lock:
             return next(self._requests, None) if time.perf_counter() < self._until else None
 
-    def run(self, client: Client) -> None:
+    def threads(self, client: Client) -> None:
         def work() -> None:
             while (request := self.next()) is not None:
                 start = time.perf_counter()
@@ -63,20 +64,37 @@ class _Load:
         for worker in workers:
             worker.join()
 
+    async def asyncio(self, client: AsyncClient) -> None:
+        async def work() -> None:
+            while (request := self.next()) is not None:
+                start = time.perf_counter()
+                await getattr(client, request[0])(**request[1])
+                self.times.append(time.perf_counter() - start)
+
+        await asyncio.gather(*(work() for _ in range(_AT_ONCE)))
+
 
 def _processor() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
-def main(what: str, seconds: str, numbers: str, bodies: str) -> None:
+async def _with_asyncio(address: str, key: str, load: _Load) -> None:
+    async with AsyncClient(address, key) as client:
+        await load.asyncio(client)
+
+
+def main(kind: str, what: str, seconds: str, numbers: str, bodies: str) -> None:
     address, key = os.environ["SERVICE_URL"], os.environ["API_KEY"]
     lines = Path(bodies).read_bytes().splitlines()
     first, _, total = numbers.partition(":")
     load = _Load(_requests(what, int(first), int(total), lines), float(seconds))
     started, used = time.perf_counter(), _processor()
-    with Client(address, key) as client:
-        load.run(client)
+    if kind == "asyncio":
+        asyncio.run(_with_asyncio(address, key, load))
+    else:
+        with Client(address, key) as client:
+            load.threads(client)
     took, times = time.perf_counter() - started, sorted(load.times)
     print(
         json.dumps(

@@ -1,5 +1,6 @@
 """The Python client and the running service."""
 
+import asyncio
 import base64
 import json
 import logging
@@ -7,7 +8,7 @@ import re
 import subprocess
 import sys
 import venv
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ from standardwebhooks import Webhook
 from documentation.pages import ROOT
 from drill.scene import SUPPLIER, TEAM, Scene
 from migration_service.schemas.events import CATALOGUE
-from migration_service_client import Client, idempotency_key
+from migration_service_client import AsyncClient, Client, idempotency_key
 from migration_service_client.codes import AccountNotFound
 from migration_service_local.samples import generate_accounts
 
@@ -86,6 +87,22 @@ def test_the_examples_of_the_page_work_in_a_bare_environment(scene: Scene, tmp_p
     assert len(list(filter(str.strip, blocks[0].splitlines()))) <= 20
 
 
+def test_both_clients_do_the_same(scene: Scene, client: Client) -> None:
+    account = accounts("CB-", 1)[0]
+
+    async def create() -> tuple[str, list[str], str]:
+        async with AsyncClient(scene.address.url, scene.address.api_key) as other:
+            created = await other.create_account(account, operations_team_name=TEAM, book="b", line=1)
+            listed = [it.import_supplier async for it in other.list_import_suppliers()]
+            status = await other.get_account_status(SUPPLIER, "CB-0")
+            return created.service_account_number, listed, status.status
+
+    number, listed, status = asyncio.run(create())
+    assert client.create_account(account, operations_team_name=TEAM).service_account_number == number
+    assert [it.import_supplier for it in client.list_import_suppliers()] == listed
+    assert client.get_account_status(SUPPLIER, "CB-0").status == status == "COMPLETED"
+
+
 def test_many_threads_obtain_one_token_and_renew_it_once(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -122,17 +139,32 @@ def test_an_accepted_request_is_followed_to_its_outcome(client: Client) -> None:
     assert created.service_account_number.startswith("A-")
 
 
-@pytest.mark.parametrize("kind", ["path", "file", "generator"])
-def test_a_book_is_sent_from_whatever_has_it(client: Client, kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["path", "file", "generator", "asynchronous generator"])
+def test_a_book_is_sent_from_whatever_has_it(scene: Scene, client: Client, kind: str, tmp_path: Path) -> None:
     sent = accounts(f"CU-{kind[:3]}{len(kind)}-", 30)
     path = tmp_path / "book.ndjson"
     path.write_text("".join(json.dumps(account, default=str) + "\n" for account in sent))
     seen: list[int] = []
-    with path.open("rb") as file:
-        source: Any = {"path": path, "file": file, "generator": iter(sent)}[kind]
-        batch_id = client.start_batch(
-            source, import_supplier=SUPPLIER, mode="stage", progress=lambda it, _: seen.append(it)
-        ).batch_id
+
+    async def generated() -> AsyncIterator[dict[str, Any]]:
+        for account in sent:
+            yield account
+
+    async def upload() -> str:
+        async with AsyncClient(scene.address.url, scene.address.api_key) as other:
+            started = await other.start_batch(
+                generated(), import_supplier=SUPPLIER, mode="stage", progress=lambda it, _: seen.append(it)
+            )
+            return started.batch_id
+
+    if kind == "asynchronous generator":
+        batch_id = asyncio.run(upload())
+    else:
+        with path.open("rb") as file:
+            source: Any = {"path": path, "file": file, "generator": iter(sent)}[kind]
+            batch_id = client.start_batch(
+                source, import_supplier=SUPPLIER, mode="stage", progress=lambda it, _: seen.append(it)
+            ).batch_id
     batch = client.wait_for_batch(batch_id, seconds=0.2)
     assert (batch.state, batch.lines, batch.counts["STAGED"]) == ("COMPLETED", 30, 30)
     assert seen == sorted(seen)

@@ -14,6 +14,7 @@ from drill.scene import SUPPLIER, TEAM, Scene
 from migration_service_client.command import main
 from migration_service_local.samples import generate_accounts
 from support.batch_client import ndjson
+from support.receivers import receiving
 from support.servers import wait_until
 
 #: Runs the command. Its arguments may not be texts.
@@ -56,19 +57,28 @@ def test_what_came_of_a_file_is_found_by_its_name(run: Run) -> None:
     sent = b'{"external_account_number": "MCF-1",   "import_supplier": "DRILL"}'
     book = Path("book.ndjson")
     book.write_bytes(b"\n" + sent + b"\n")
-    arguments = ("book.ndjson", "--mode", "stage", "--journal", "sent.journal", "--json")
-    told = json.loads(run("send", *arguments, expect=1).stdout)
-    assert (told["counts"]["FAILED"], told["lines"]) == (1, 1)
-    [line] = map(json.loads, run("results", told["journal"], "--json").stdout.splitlines())
-    assert (line["line_number"], line["status"], line["external_account_number"]) == (2, "FAILED", "MCF-1")
-    assert line["errors"][0]["code"] == "customer_required"
-    assert run("failed", told["journal"]).stdout.encode() == sent + b"\n"
-    status = json.loads(run("status", told["journal"], "--json").stdout)
-    assert (status["state"], status["counts"]["FAILED"]) == ("COMPLETED", 1)
+    for way in ("single", "batch"):
+        arguments = ("book.ndjson", "--as", way, "--mode", "stage", "--journal", f"{way}.journal", "--json")
+        told = json.loads(run("send", *arguments, expect=1).stdout)
+        assert (told["counts"]["FAILED"], told["lines"]) == (1, 1)
+        [line] = map(json.loads, run("results", told["journal"], "--json", expect=None).stdout.splitlines())
+        assert (line["line_number"], line["status"], line["external_account_number"]) == (
+            2,
+            "FAILED",
+            "MCF-1",
+        )
+        assert line["errors"][0]["code"] == "customer_required"
+        assert run("failed", told["journal"], expect=None).stdout.encode() == sent + b"\n"
+        status = json.loads(run("status", told["journal"], "--json", expect=None).stdout)
+        assert (status["state"], status["counts"]["FAILED"]) == ("COMPLETED", 1)
     supplier = json.loads(run("status", SUPPLIER, "--json").stdout)
     assert (supplier["import_supplier"], supplier["status"]) == (SUPPLIER, "Ongoing")
     assert "nor a supplier." in run("status", "NOBODY", expect=2).stderr
-    assert "MCF-1\tREFUSED" in run("reconcile", "sent.journal", expect=1).stdout
+    # The batch is in the reconciliation; a single request that was refused is not.
+    assert "MCF-1\tREFUSED" in run("reconcile", "batch.journal", expect=1).stdout
+    book.write_bytes(sent)
+    said = run("failed", "single.journal", expect=2).stderr
+    assert said.startswith("Error: book.ndjson is not the file that was sent on ")
 
 
 def test_the_doctor_shows_what_the_key_may_do_and_what_is_wrong_with_it(run: Run, scene: Scene) -> None:
@@ -87,24 +97,24 @@ def test_what_stops_a_sending_leaves_its_lines_for_the_next_time(run: Run, scene
     Path("book.ndjson").write_text(json.dumps(account))
     arguments = ("send", "book.ndjson", "--mode", "import", "--team")
     assert "(operations_team_not_found)" in run(*arguments, "No such team", expect=2).stderr
-    assert "has no batch: nothing was sent." in run("results", "book.ndjson", expect=2).stderr
-    assert run(*arguments, TEAM).stdout.startswith("1 line: 1 IMPORTED (batch ")
+    assert "line_number" not in Path("book.ndjson.journal").read_text()
+    assert run(*arguments, TEAM).stdout == "1 line: 1 IMPORTED.\n"
 
 
-def test_a_line_of_another_supplier_is_refused(run: Run) -> None:
+def test_a_line_of_another_supplier_is_not_sent(run: Run) -> None:
     lines = [
         {"external_account_number": f"MCO-{code}", "import_supplier": code} for code in (SUPPLIER, "OTHER")
     ]
     Path("book.ndjson").write_text("".join(json.dumps(it) + "\n" for it in lines))
     run("send", "book.ndjson", "--mode", "stage", expect=1)
-    [_, found] = run("results", "book.ndjson", "--code", "import_supplier_mismatch").stdout.splitlines()
-    assert found.startswith("2\tMCO-OTHER\tFAILED\t-\t")
-    assert "import_supplier_mismatch at import_supplier" in found
+    found = run("results", "book.ndjson", "--code", "import_supplier_mismatch", expect=None).stdout
+    assert "2\tMCO-OTHER\tFAILED\t-\timport_supplier_mismatch at import_supplier\n" in found
 
 
-def test_what_is_said_of_a_file_with_repeated_and_known_accounts(run: Run, scene: Scene) -> None:
+@pytest.mark.parametrize("way", ["single", "batch"])
+def test_a_file_means_the_same_in_single_requests_and_as_a_batch(way: str, run: Run, scene: Scene) -> None:
     def send(file: str, *arguments: str) -> tuple[int, str, dict[int, tuple[str, set[str]]]]:
-        sending = ("send", file, "--mode", "import", "--team", TEAM, *arguments)
+        sending = ("send", file, "--mode", "import", "--team", TEAM, "--as", way, *arguments)
         done = run(*sending, expect=None)
         lines = run("results", file, "--json", expect=None).stdout.splitlines()
         found = {
@@ -117,7 +127,7 @@ def test_what_is_said_of_a_file_with_repeated_and_known_accounts(run: Run, scene
         return done.exit_code, done.stdout + done.stderr, found
 
     first, second, third, fourth = (
-        account | {"external_account_number": f"MCK-{number}"}
+        account | {"external_account_number": f"MCW-{way}-{number}"}
         for number, account in enumerate(generate_accounts(4, supplier=SUPPLIER, seed=11))
     )
     _write("first.ndjson", first | {"biling_address2": "12 bis"}, second, third, third, fourth)
@@ -144,11 +154,11 @@ def test_what_is_said_of_a_file_with_repeated_and_known_accounts(run: Run, scene
     Path("again.ndjson").write_bytes(Path("second.ndjson").read_bytes())
     time.sleep(3)  # the service's clock is known to a second
     status, said, _ = send("again.ndjson")
-    assert (status, "The same content was sent on " in said) == (1, True)
+    assert (status, "The same content was sent on " in said) == (1, way == "batch")
     before = scene.query("SELECT count(*) FROM batch")
     Path("again.ndjson.journal").unlink()
     assert "The same content" not in send("again.ndjson", "--again")[1]
-    assert scene.query("SELECT count(*) FROM batch")[0][0] == before[0][0] + 1
+    assert scene.query("SELECT count(*) FROM batch")[0][0] == before[0][0] + (way == "batch")
 
 
 def test_a_second_delivery_replaces_what_changed_after_a_preview(run: Run) -> None:
@@ -156,7 +166,7 @@ def test_a_second_delivery_replaces_what_changed_after_a_preview(run: Run) -> No
         account | {"external_account_number": f"MCR-{number}"}
         for number, account in enumerate(generate_accounts(3, supplier=SUPPLIER, seed=12))
     ]
-    sending = ("--mode", "import", "--team", TEAM)
+    sending = ("--mode", "import", "--team", TEAM, "--as", "batch")
     _write("first.ndjson", *accounts[:2])
     run("send", "first.ndjson", *sending)
     _write("second.ndjson", accounts[0] | {"billing_address1": "Elsewhere 1"}, *accounts[1:])
@@ -165,7 +175,11 @@ def test_a_second_delivery_replaces_what_changed_after_a_preview(run: Run) -> No
     assert "Replace 1 account, and send the file?" in asked.stderr
     sure = run("send", "second.ndjson", *sending, "--replace-changed", "--yes")
     assert "1 IMPORTED, 1 REPLACED, 1 ALREADY_IMPORTED" in sure.stdout
-    for refused in (("--mode", "stage"), ("--mode", "import", "--kind", "notes")):
+    for refused in (
+        ("--mode", "stage"),
+        ("--mode", "import", "--kind", "notes"),
+        (*sending, "--as", "single"),
+    ):
         run("send", "second.ndjson", *refused, "--replace-changed", expect=2)
 
 
@@ -337,3 +351,18 @@ def test_webhooks(run: Run) -> None:
     assert "events\t0" in again.stdout
     run("webhooks", "remove", id_, "--yes")
     assert "(webhook_not_found)" in run("webhooks", "show", id_, expect=2).stderr
+
+
+def test_an_example_of_an_event_and_an_event_once_more(run: Run) -> None:
+    Path("secret").write_text(secret := "whsec_" + "c2VjcmV0" * 4)
+    with receiving() as receiver:
+        to = ("trigger", "account.created", "--forward-to", receiver.url, "--secret-file", "secret")
+        told = run(*to).stdout
+        assert receiver.ids() == [told.split()[-1].rstrip(".")]
+        [event] = receiver.verified(secret)
+        assert event["data"]["service_account_number"].startswith("A-")
+        receiver.answer(500)
+        said = run(*to, expect=2).stderr
+        assert said.endswith("did not receive account.created: it answered 500.\n")
+    said = run("resend", "1", expect=2).stderr
+    assert said == "Error: You have 0 webhooks. Name one with --webhook: -.\n"

@@ -1,6 +1,6 @@
 """`migration-client send` while it, the service and the disk fail: each account is created once.
 
-MIGRATION_SERVICE_CLIENT_FAULTS=100 makes a long run of it: 5,000 accounts.
+MIGRATION_SERVICE_CLIENT_FAULTS=100 makes a long run of it: 5,000 accounts of each kind.
 """
 
 import json
@@ -57,6 +57,7 @@ class Sending:
     scene: Scene
     book: Path
     beginning: str
+    way: str
     chance: Random
     met: Counter[str] = field(default_factory=Counter)
     said: list[str] = field(default_factory=list)
@@ -67,7 +68,7 @@ class Sending:
 
     def start(self, *, room: int | None = None) -> "subprocess.Popen[str]":
         clock = self.chance.choice(_CLOCKS)
-        arguments = ("send", self.book.name, "--mode", "import", "--team", TEAM)
+        arguments = ("send", self.book.name, "--mode", "import", "--team", TEAM, "--as", self.way)
         return start_command(self.scene, self.book.parent, *arguments, clock=clock, room=room)
 
     def meet(self, faults: list[str], count: int) -> None:
@@ -132,32 +133,40 @@ class Sending:
 
 
 @pytest.mark.timeout(7200 if _FAULTS else 300)
+@pytest.mark.parametrize("way", ["single", "batch"])
 def test_each_account_is_created_once_although_command_service_and_disk_fail(
-    scene: Scene, tmp_path: Path
+    way: str, scene: Scene, tmp_path: Path
 ) -> None:
-    chance = Random(1)
-    books = 10 if _FAULTS else 1
-    count = 5_000 // books if _FAULTS else 400
+    chance = Random(way)
+    books = (10 if way == "batch" else 2) if _FAULTS else 1
+    count = 5_000 // books if _FAULTS else {"single": 40, "batch": 400}[way]
     faults = deal(_FAULTS // books, chance, _LONG) if _FAULTS else list(_SHORT)
     before = set(scene.query("SELECT id FROM batch"))
     met: Counter[str] = Counter()
     for number in range(books):
-        beginning = f"MCS-{number}-"
+        beginning = f"MCS-{way}-{number}-"
         book = tmp_path / f"{number}.ndjson"
         numbers = write_book(book, beginning, count)
-        sending = Sending(scene, book, beginning, chance, met)
+        sending = Sending(scene, book, beginning, way, chance, met)
         # The journal begins with what is to be sent: without room for that, nothing is.
         sending.fill_disk(100)
-        assert scene.query("SELECT count(*) FROM batch") == [(len(before) + number,)]
+        assert scene.query("SELECT count(*) FROM batch") == [(len(before) + number * (way == "batch"),)]
+        if way == "single":
+            sending.fill_disk(1000)
         sending.meet(faults, count)
         output = sending.finish()
         assert f"{count} lines: {count} IMPORTED" in output
-        assert sending.created().keys() == numbers
+        created = sending.created()
+        assert created.keys() == numbers
         records = [json.loads(line) for line in sending.journal.read_text().splitlines()]
         assert sum("run" in it for it in records) == 1
+        if way == "single":
+            noted = [it for it in records if "line_number" in it]
+            assert len(noted) == count
+            assert {it["external_account_number"]: it["service_account_number"] for it in noted} == created
         # The next time it has nothing to send.
         assert "Nothing is sent again" in sending.finish()
     batches = set(scene.query("SELECT id FROM batch")) - before
-    assert len(batches) == books
+    assert len(batches) == (books if way == "batch" else 0)
     if _FAULTS:
-        sys.stdout.write(f"{dict(met)}\n")
+        sys.stdout.write(f"{way}: {dict(met)}\n")

@@ -11,7 +11,7 @@ import client_code
 import pytest
 from celery import current_app
 
-from migration_service_client import Client, codes, models
+from migration_service_client import AsyncClient, Client, codes, models
 from migration_service_client.answers import decode
 from migration_service_client.command import main
 from migration_service_client.command.operations import describe
@@ -30,10 +30,11 @@ def description() -> dict[str, Any]:
         before.set_current()
 
 
-def test_every_operation_is_a_method_of_the_client(description: dict[str, Any]) -> None:
+def test_every_operation_is_a_method_of_both_clients(description: dict[str, Any]) -> None:
     names = {operation["operationId"] for _, _, operation in client_code.operations(description)}
     assert len(names) > 50
-    assert {name for name in names if inspect.isfunction(getattr(Client, name, None))} == names
+    for kind in (Client, AsyncClient):
+        assert {name for name in names if inspect.isfunction(getattr(kind, name, None))} == names
 
 
 def test_every_operation_is_a_command_with_each_of_its_values(description: dict[str, Any]) -> None:

@@ -21,8 +21,9 @@ from documentation.pages import ROOT
 from migration_payloads.profile import Profile
 from migration_payloads.validation import validate_text
 from migration_service_client.command import main
-from migration_service_client.command.failed import show_failed
-from migration_service_client.command.results import show_results
+from migration_service_client.command.book import read_book
+from migration_service_client.command.journal import Journal
+from migration_service_client.command.runs import make_order
 from support.legacy_export import CHECKED, NAMED, READ, SKIPPED, make_export
 
 _SQL = """-- source c: c.csv delimiter=; key=number
@@ -229,7 +230,7 @@ def test_what_is_null_or_empty_is_left_out(tmp_path: Path) -> None:
 
 
 def test_commands_say_of_which_rows_something_was_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     person = "{'family_name': a, 'date_of_birth': b, '_row': _row}"
@@ -246,15 +247,15 @@ def test_commands_say_of_which_rows_something_was_made(
     assert {it["account"] for it in read_csv(tmp_path / "fixed.ndjson.rows.csv")} == {"1"}
     found = {"code": "invalid_date", "attr": "customers.0.date_of_birth", "detail": "It is none."}
     line = {"line_number": 1, "external_account_number": "1", "status": "FAILED", "errors": [found]}
-    show_results(iter([line]), False, "book.ndjson")
-    show_failed((tmp_path / "book.ndjson").read_bytes().splitlines()[:1], "book.ndjson")
-    shown = capsys.readouterr()
-    assert "\tinvalid_date at customers.0.date_of_birth\tc.csv, row 2\n" in shown.out
-    assert shown.err.endswith("1: c.csv, row 2\n")
+    order = make_order(read_book(tmp_path / "book.ndjson"), {"supplier": "CODE", "round": 1})
+    with Journal(tmp_path / "book.ndjson.journal", "send", lambda _: None) as journal:
+        for record in ({"run": order, "began": "now"}, line):
+            journal.append(record)
+    assert "\tinvalid_date at customers.0.date_of_birth\tc.csv, row 2\n" in run("results", "book.ndjson")
+    assert run("failed", "book.ndjson").endswith("\n1: c.csv, row 2\n")
     # A book that was changed by hand is no longer what was made of them.
     os.utime(tmp_path / "book.ndjson", (2**31, 2**31))
-    show_results(iter([line]), False, "book.ndjson")
-    assert "c.csv" not in run("check", "book.ndjson") + capsys.readouterr().out
+    assert "c.csv" not in run("check", "book.ndjson") + run("results", "book.ndjson.journal")
 
 
 def test_without_a_key_all_accounts_are_held_back(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """How requests travel: connections, certificates, proxies, uploads, streams, interruptions, forks."""
 
+import asyncio
 import os
 import signal
 import ssl
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 import trustme
 
-from migration_service_client import Client, ServiceUnreachable, conversations
+from migration_service_client import AsyncClient, Client, ServiceUnreachable, conversations
 from migration_service_client.requests import Lines, Request
 from migration_service_client.uploads import Upload
 
@@ -162,15 +163,24 @@ def test_a_post_without_a_body_has_a_length_and_no_type(server: Server) -> None:
     assert headers["User-Agent"].startswith("migration-service-client/")
 
 
+@pytest.mark.parametrize("is_async", [False, True], ids=["threads", "asyncio"])
 def test_an_upload_that_broke_is_sent_again_from_its_beginning(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    server: Server, is_async: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.manners = [Handler.cut]
     seen: list[int] = []
     request = ask("POST", body=Upload(iter([_BOOK]), lambda sent, _: seen.append(sent)))
+
+    async def send() -> None:
+        async with AsyncClient(server.url, "the-key") as client:
+            await client.send(request)
+
     monkeypatch.setattr(conversations, "_LONGEST_PAUSE", 0.0)
-    with client_of(server, patience=2) as client:
-        client.send(request)
+    if is_async:
+        asyncio.run(send())
+    else:
+        with client_of(server, patience=2) as client:
+            client.send(request)
     _, headers, body = server.received[-1]
     assert (body, headers["Content-Length"]) == (_BOOK, str(len(_BOOK)))
     assert headers["Transfer-Encoding"] is None
@@ -231,12 +241,18 @@ def lines() -> Lines[bytes]:
 
 
 def test_a_stream_that_breaks_off_is_an_error(server: Server) -> None:
-    server.manners = [Handler.break_off]
+    async def read() -> list[bytes]:
+        async with AsyncClient(server.url, "the-key") as client:
+            return [line async for line in client.iterate(lines())]
+
+    server.manners = [Handler.break_off] * 2
     with client_of(server) as client:
         found = client.iterate(lines())
         assert next(found) == b'{"line": 1}'
         with pytest.raises(ServiceUnreachable, match="lines broke off"):
             next(found)
+    with pytest.raises(ServiceUnreachable, match="lines broke off"):
+        asyncio.run(read())
 
 
 def test_ctrl_c_ends_a_request(server: Server) -> None:
@@ -253,6 +269,20 @@ def test_ctrl_c_ends_a_request(server: Server) -> None:
             client.send(ask())
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_cancelled_task_does_not_wait_for_its_answer(server: Server) -> None:
+    async def cancel() -> Any:
+        async with AsyncClient(server.url, "the-key", connections=1) as client:
+            task = asyncio.create_task(client.send(ask()))
+            await asyncio.to_thread(server.hangs.wait, 30)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return await client.send(ask())
+
+    server.manners = [Handler.hang]
+    assert asyncio.run(cancel()) == {"connection": 2}
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")

@@ -1,4 +1,4 @@
-"""The client of the Account Migration Import Service: `Client`.
+"""The client of the Account Migration Import Service: `Client` for threads, `AsyncClient` for asyncio.
 
 A name is imported when it is first used: `migration-client --help` needs neither HTTP nor the types.
 """
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from migration_service_client import codes, models
-    from migration_service_client.client import Client
+    from migration_service_client.client import AsyncClient, Client
     from migration_service_client.errors import (
         ClientError,
         ServiceError,
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from migration_service_client.webhooks import ReceivedEvent, verify_webhook
 
 __all__ = [
+    "AsyncClient",
     "Client",
     "ClientError",
     "ReceivedEvent",
@@ -38,7 +39,7 @@ __all__ = [
 
 #: The modules that have the names, except those that are modules themselves.
 _MODULES = {
-    "client": ("Client",),
+    "client": ("AsyncClient", "Client"),
     "errors": (
         *("ClientError", "ServiceError", "ServiceUnreachable", "UnexpectedAnswer"),
         *("WebhookNotVerified", "WebhookSecretUnusable"),

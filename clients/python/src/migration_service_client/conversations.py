@@ -1,7 +1,7 @@
 """What is sent, and when it is sent again, without sending anything.
 
 A conversation is a generator: it yields steps, gets their results, and returns what was asked for. `Client`
-takes the steps. docs/suppliers/retries.md is the contract.
+and `AsyncClient` take the steps. docs/suppliers/retries.md is the contract.
 """
 
 import json

@@ -1,6 +1,7 @@
 """Answers that are read while they come: one thread receives them, another takes what came."""
 
 import queue
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +14,10 @@ _AHEAD = 4
 class Stream:
     """The body of an answer. Whoever receives it waits while nobody takes what came."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_cancelled: Callable[[], bool] | None = None) -> None:
         self._items: queue.Queue[Any] = queue.Queue(_AHEAD)
-        self.is_closed = False
+        self._is_cancelled = is_cancelled
+        self._closed = False
 
     def put(self, item: Answer | NoAnswer | BaseException | bytes | None) -> None:
         """Add the answer, then the chunks of its body, then None, or what ended it too early."""
@@ -23,7 +25,7 @@ class Stream:
             try:
                 return self._items.put(item, timeout=1)
             except queue.Full:
-                if self.is_closed:
+                if self.is_closed():
                     return None
 
     def take(self) -> Any:
@@ -53,4 +55,8 @@ class Stream:
 
     def close(self) -> None:
         """Receive no more."""
-        self.is_closed = True
+        self._closed = True
+
+    def is_closed(self) -> bool:
+        """Return whether nothing is taken any longer."""
+        return self._closed or (self._is_cancelled is not None and self._is_cancelled())

@@ -1,6 +1,6 @@
 """Requests on their way, with libcurl: the only module that knows the HTTP library.
 
-Any thread may send, and waits for the answer.
+Any thread may send, and waits for the answer. `AsyncClient` has threads of its own for it.
 """
 
 import queue
@@ -90,19 +90,19 @@ class Connections:
         for _ in range(network.connections):
             self._places.put(None)
 
-    def send(self, step: Send) -> Answer | NoAnswer:
-        """Send a request, and return its answer.
+    def send(self, step: Send, is_cancelled: _IsCancelled | None = None) -> Answer | NoAnswer:
+        """Send a request, and return its answer. Raise CancelledError soon after `is_cancelled` is true.
 
         If the step is streamed, return a good answer when it begins, with a Stream.
         """
         if step.is_streamed:
-            stream = Stream()
+            stream = Stream(is_cancelled)
             threading.Thread(target=self._receive, args=(step, stream), daemon=True).start()
             return stream.answer()
         head: list[bytes] = []
         body: list[bytes] = []
         began = time.monotonic()
-        error = self._perform(step, head.append, body.append)
+        error = self._perform(step, head.append, body.append, is_cancelled)
         return error or Answer(*_parse(head), b"".join(body), time.monotonic() - began)
 
     def close(self) -> None:
@@ -124,7 +124,7 @@ class Connections:
 
         end: NoAnswer | BaseException | None
         try:
-            end = self._perform(step, head.append, take_body, lambda: stream.is_closed)
+            end = self._perform(step, head.append, take_body, stream.is_closed)
             if end is None:
                 begin()
         except BaseException as error:
@@ -132,7 +132,7 @@ class Connections:
         stream.put(end)
 
     def _perform(
-        self, step: Send, take_head: _Take, take_body: _Take, is_cancelled: _IsCancelled | None = None
+        self, step: Send, take_head: _Take, take_body: _Take, is_cancelled: _IsCancelled | None
     ) -> NoAnswer | None:
         self._places.get()
         try:
@@ -179,7 +179,7 @@ def examine(network: Network, request: Request[Any]) -> tuple[Answer | NoAnswer,
         handle.setopt(pycurl.OPT_CERTINFO, 1)
         handle.setopt(pycurl.VERBOSE, 1)
         handle.setopt(pycurl.DEBUGFUNCTION, lambda kind, text: told.append(text) if kind == 0 else None)
-        failed = _perform(handle, None)
+        failed = _perform(handle, None, None)
         certificates = handle.getinfo(pycurl.INFO_CERTINFO)
         verdict = handle.getinfo(pycurl.SSL_VERIFYRESULT)
     finally:
@@ -258,7 +258,7 @@ def _set_request(handle: Any, network: Network, step: Send) -> None:
         handle.setopt(pycurl.BUFFERSIZE, _CHUNK)
 
 
-def _perform(handle: Any, body: Any, is_cancelled: _IsCancelled | None = None) -> NoAnswer | None:
+def _perform(handle: Any, body: Any, is_cancelled: _IsCancelled | None) -> NoAnswer | None:
     """Send and receive. Return why no answer came. An error of the file, or of its progress, is raised."""
     raised: list[BaseException] = []
 

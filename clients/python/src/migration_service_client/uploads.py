@@ -1,17 +1,24 @@
 """Files on their way to the service, in chunks: a path, an open file, or what a generator yields."""
 
+import asyncio
 import io
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 #: A path; a file that was opened in binary mode, from its position; or chunks of bytes or whole lines as
 #: mappings.
-Source: TypeAlias = str | os.PathLike[str] | BinaryIO | Iterable[bytes | Mapping[str, Any]]
+Source: TypeAlias = (
+    str
+    | os.PathLike[str]
+    | BinaryIO
+    | Iterable[bytes | Mapping[str, Any]]
+    | AsyncIterable[bytes | Mapping[str, Any]]
+)
 #: Is called with the bytes that were sent so far, and with all that there are, or None if that is not known.
 #: If the file has to be sent again, it begins again with a smaller number.
 Progress: TypeAlias = Callable[[int, int | None], None]
@@ -28,6 +35,8 @@ class Upload:
         self._file: Any = None
         self._start = 0
         self._sent = 0
+        # The progress of an upload with asyncio is reported in the thread of the loop.
+        self._loop: asyncio.AbstractEventLoop | None = None
         #: Its bytes. They are known once it is prepared.
         self.size: int | None = None
         name = getattr(self._source, "name", None)
@@ -44,10 +53,23 @@ class Upload:
         What cannot be read twice is written to a temporary file, because a request that breaks is sent again.
         """
         if self._file is None:
+            if isinstance(self._source, AsyncIterable):
+                raise TypeError("An asynchronous generator needs AsyncClient.")
             if not self._open():
                 self._fill()
             self._measure()
         self.rewind()
+
+    async def prepare_async(self) -> None:
+        """Do the same with asyncio. Only an asynchronous generator is not read in a thread."""
+        self._loop = asyncio.get_running_loop()
+        if self._file is None and isinstance(self._source, AsyncIterable):
+            self._open()
+            file: Any = self._file
+            async for part in self._source:
+                file.write(_as_line(part))
+            self._measure()
+        await asyncio.to_thread(self.prepare)
 
     def close(self) -> None:
         """Close what was opened here. A file that was given stays open."""
@@ -59,8 +81,12 @@ class Upload:
         """Return the next bytes, and report the progress."""
         chunk: bytes = self._file.read(size)
         self._sent += len(chunk)
-        if self._progress is not None:
+        if self._progress is None:
+            pass
+        elif self._loop is None:
             self._progress(self._sent, self.size)
+        else:
+            self._loop.call_soon_threadsafe(self._progress, self._sent, self.size)
         return chunk
 
     def rewind(self, offset: int = 0) -> None:

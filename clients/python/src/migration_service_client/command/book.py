@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from migration_payloads.files.ndjson import Line
@@ -11,6 +12,8 @@ from migration_service_client.command.lines import open_lines
 from migration_service_client.command.output import progress
 
 _BLOCK = 1024 * 1024
+#: The most bytes of a file that is small.
+_SMALL = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,12 @@ def read_book(path: Path) -> Book:
             digest.update(block)
             bar.update(len(block))
     return Book(path, digest.hexdigest())
+
+
+def is_small(path: Path, lines: int) -> bool:
+    """Return whether the file has at most so many lines, and is no larger than they usually are."""
+    first = list(islice(read_lines(path), lines + 1))
+    return len(first) <= lines and sum(len(line.text or b"") for line in first) <= _SMALL
 
 
 def read_lines(path: Path) -> Iterator[Line]:

@@ -8,15 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from migration_payloads.files.output import say
-from migration_service_client import Client
+from migration_service_client import AsyncClient, Client
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.profiles import Profile, find_default, read_profile
+
+T = TypeVar("T", Client, AsyncClient)
 
 _KEY = "MIGRATION_CLIENT_KEY"
 #: Seconds without another message that the service does not answer.
@@ -56,7 +58,14 @@ class Service:
         self.client().close()
 
     def client(self) -> Client:
-        """Return a client. Close it. Raise the errors of `require`."""
+        """Return a client for threads. Close it. Raise the errors of `require`."""
+        return self._open(Client)
+
+    def async_client(self) -> AsyncClient:
+        """Return a client for asyncio. Close it. Raise the errors of `require`."""
+        return self._open(AsyncClient)
+
+    def _open(self, kind: type[T]) -> T:
         url = self.profile.url if self.profile else self.url
         if not url:
             raise CannotRunError(
@@ -65,7 +74,7 @@ class Service:
             )
         key = self.profile.key if self.profile else _read_key(self.key_file)
         try:
-            return Client(url, key, patience=self.patience)
+            return kind(url, key, patience=self.patience)
         except ValueError:
             raise CannotRunError(f"{url!r} is not an address that begins with https:// or http://.") from None
 

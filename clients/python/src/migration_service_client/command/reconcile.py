@@ -62,12 +62,16 @@ def reconcile(
     It compares every value of the created accounts with what was staged. And it shows what became of
     each total: in the file, refused, staged or created, with --batch beside the supplier's control totals.
 
+    Of a FILE that was sent in single requests there is no batch: all of its supplier is compared.
+
     The exit status is 0 if everything is clean, 1 otherwise, and 2 if the command could not run. A large book
     takes a while: the command waits, and if it is interrupted, the next one joins the comparison.
     """
     run = find_run(target)
     supplier = target if run is None else run.order["supplier"]
     batch = batch or (run.batch_id if run else None)
+    if run is not None and batch is None:
+        say(f"{target} was sent in single requests: this compares all accounts of {supplier}.", err=True)
     with service.client() as client:
         found = client.reconcile_import_supplier(supplier, batch=batch, full=full)
         if id_map is not None:

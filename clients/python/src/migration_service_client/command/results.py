@@ -9,7 +9,7 @@ import click
 from migration_service_client.command.lineage import Place, find_rows, rows_of
 from migration_service_client.command.online import Service, online
 from migration_service_client.command.output import Record, json_option, show_list
-from migration_service_client.command.runs import find_batch
+from migration_service_client.command.runs import find_run
 from migration_service_client.models import LineResult
 
 
@@ -21,10 +21,15 @@ from migration_service_client.models import LineResult
 @online()
 def results(*, target: str, status: str | None, code: str | None, as_json: bool, service: Service) -> None:
     """Show what came of each line of a FILE that was sent, or of the BATCH with this id."""
-    batch_id = find_batch(target)
+    run = find_run(target)
+    if run is not None and run.batch_id is None:
+        found = (it for _, it in sorted(run.lines.items()) if _fits(it, status, code))
+        _show(found, as_json, target)
+        return
     with service.client() as client:
+        batch_id = target if run is None else str(run.batch_id)
         lines = client.get_batch_results(batch_id, status=status, code=code)
-        show_results(map(_as_record, lines), as_json, target)
+        _show(map(_as_record, lines), as_json, target)
 
 
 def _as_record(line: LineResult) -> dict[str, Any]:
@@ -37,8 +42,7 @@ def _as_record(line: LineResult) -> dict[str, Any]:
     return {name: getattr(line, name) for name in names} | findings
 
 
-def show_results(lines: Iterator[Record], as_json: bool, target: str) -> None:
-    """Print what came of lines, with the rows of which they were made, as far as they are known."""
+def _show(lines: Iterator[Record], as_json: bool, target: str) -> None:
     book = Path(target.removesuffix(".journal"))
     if as_json or not rows_of(book).is_file():
         show_list(lines if as_json else map(_row, lines), as_json, nothing="No such line.")
@@ -65,3 +69,8 @@ def _row(line: Record) -> dict[str, Any]:
         "number": line.get("service_account_number"),
         "found": [f"{it['code']} at {it['attr']}" if it["attr"] else it["code"] for it in found],
     }
+
+
+def _fits(line: Record, status: str | None, code: str | None) -> bool:
+    found = [*line.get("errors", ()), *line.get("warnings", ())]
+    return status in (None, line["status"]) and (code is None or code in {it["code"] for it in found})

@@ -1,16 +1,17 @@
 """The journal of `send`: for each run what was to be sent, and what came of it.
 
-A run has a record with its order, then one with the id of its batch, and one for its end. Its key is derived
-from the order and the content of the file. So it is the same again if the journal is lost, whatever the clock
-says and whatever the file is called.
+A run has a record with its order, then one with the id of its batch or one for each line of single requests,
+and one for its end. Keys are derived from the order and the content of the file. So they are the same again
+if the journal is lost, whatever the clock says and whatever the file is called.
 """
 
 import json
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ class Run:
     order: dict[str, Any]
     began: str
     batch_id: str | None = None
+    #: The records of lines that were sent singly, by their numbers.
+    lines: dict[int, Record] = field(default_factory=dict)
     has_ended: bool = False
     #: Whether the service has refused it as a whole, and nothing was sent.
     is_refused: bool = False
@@ -39,6 +42,17 @@ class Run:
     def book(self) -> str:
         """Return the name of the book from which keys are derived."""
         return json.dumps({name: it for name, it in self.order.items() if name not in _NOT_IN_KEYS})
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return the number of lines with each status."""
+        return dict(Counter(it["status"] for it in self.lines.values()))
+
+    @property
+    def warnings(self) -> dict[str, int]:
+        """Return the number of lines with each warning."""
+        found = ({it["code"] for it in line.get("warnings", ())} for line in self.lines.values())
+        return dict(Counter(chain.from_iterable(found)))
 
 
 class Runs:
@@ -57,6 +71,8 @@ class Runs:
             return
         elif "batch_id" in record:
             self.last.batch_id = record["batch_id"]
+        elif "line_number" in record:
+            self.last.lines[record["line_number"]] = record
         elif "ended" in record:
             self.last.has_ended = True
         elif "refused" in record:
@@ -99,7 +115,7 @@ def journal_of(file: Path) -> Path:
 def find_run(target: str) -> Run | None:
     """Return the last run of a file, given by its name or by that of its journal. None if there is no such.
 
-    It has a batch. Raise CannotRunError if the file was not sent.
+    Raise CannotRunError if the file was not sent.
     """
     path = Path(target)
     journal = journal_of(path)
@@ -113,17 +129,9 @@ def find_run(target: str) -> Run | None:
         )
     runs = Runs()
     read_journal(path, COMMAND, runs.add)
-    if runs.last is None or runs.last.batch_id is None:
-        raise CannotRunError(
-            f"{path} has no batch: nothing was sent. Send the file, or give the id of a batch."
-        )
+    if runs.last is None:
+        raise CannotRunError(f"{path} is empty: nothing was sent. Send the file, or give the id of a batch.")
     return runs.last
-
-
-def find_batch(target: str) -> str:
-    """Return the id of the batch of a file that was sent, or the one that is given. Raise CannotRunError."""
-    run = find_run(target)
-    return target if run is None else str(run.batch_id)
 
 
 def _without_round(order: Mapping[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """`migration-client send`."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -7,22 +8,23 @@ from uuid import uuid4
 
 import click
 
-from migration_payloads.errors import ParseError
 from migration_payloads.files.output import OutputPath, say
 from migration_payloads.moments import show_moment
-from migration_payloads.schemas.json import parse_json
 from migration_service_client import Client, ServiceError, idempotency_key
 from migration_service_client.answers import parse
-from migration_service_client.command.book import read_book, read_lines
+from migration_service_client.command.book import is_small, read_book, read_lines
 from migration_service_client.command.errors import CannotRunError
-from migration_service_client.command.journal import Journal
+from migration_service_client.command.journal import Journal, Record
 from migration_service_client.command.online import Service, online
 from migration_service_client.command.output import count, json_option, progress, read_moment, show_json
 from migration_service_client.command.probe import probe
 from migration_service_client.command.runs import COMMAND, Run, Runs, journal_of, make_order
+from migration_service_client.command.single import LineSender, Payload, find_repeated
 from migration_service_client.command.watch import count_done
 from migration_service_client.models import BatchProgressAnswer
 
+#: The most lines of a file that is sent in single requests unless told otherwise.
+_FEW = 100
 _KINDS = ("accounts", "notes", "transactions", "statements", "payment-instructions")
 #: The status of a line whose account exists, and the warning if that differs from the line.
 _EXISTS, _DIFFERS = "ALREADY_IMPORTED", "payload_differs"
@@ -53,6 +55,12 @@ def _read_extracted_at(_context: click.Context, _parameter: click.Parameter, tex
 @click.option("--team", metavar="NAME", help="The operations team. Required to create accounts.")
 @click.option("--supplier", metavar="CODE", help="The import supplier.  [default: that of the first line]")
 @click.option("--kind", type=click.Choice(_KINDS), default="accounts", show_default=True, help="The lines.")
+@click.option(
+    "--as",
+    "way",
+    type=click.Choice(["batch", "single"]),
+    help=f"As one batch, or each line in a request.  [default: single up to {_FEW} lines]",
+)
 @click.option("--profile", type=click.Choice(["lenient", "strict"]), help="strict: warnings are errors.")
 @click.option(
     "--extracted-at",
@@ -61,13 +69,23 @@ def _read_extracted_at(_context: click.Context, _parameter: click.Parameter, tex
     help="When the accounts were extracted: 2026-03-01T22:00:00Z.",
 )
 @click.option("--name", metavar="TEXT", help="A name to recognise the batch by.")
-@click.option("--stop-after-errors", metavar="N|N%|off", help="Pause the batch after so many errors.")
+@click.option(
+    "--stop-after-errors", metavar="N|N%|off", help="Pause the batch after so many errors. Only for a batch."
+)
 @click.option(
     "--totals",
     "totals_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The control totals of the file, as `check --totals` writes them. Only for accounts.",
+    help="The control totals of the file, as `check --totals` writes them. Only for a batch of accounts.",
+)
+@click.option(
+    "--parallel",
+    type=click.IntRange(1, 100),
+    default=8,
+    show_default=True,
+    metavar="N",
+    help="How many single requests are on their way at the same time.",
 )
 @click.option(
     "--replace-changed",
@@ -88,6 +106,8 @@ def _read_extracted_at(_context: click.Context, _parameter: click.Parameter, tex
 def send(  # the options of a command are its arguments
     *,
     file: Path,
+    way: str | None,
+    parallel: int,
     totals_file: Path | None,
     replace_changed: bool,
     is_sure: bool,
@@ -97,13 +117,13 @@ def send(  # the options of a command are its arguments
     service: Service,
     **options: str | None,
 ) -> None:
-    """Send FILE, which has an account in each line (NDJSON, plain or gzip), as a batch.
+    """Send FILE, which has an account in each line (NDJSON, plain or gzip).
 
     \b
     validate  check every line, store nothing
     stage     check and store
     import    check, store and create the accounts, or add data to existing ones
-    dry-run   do everything that import does, then roll it back
+    dry-run   do everything that import does, then roll it back (only as a batch)
 
     FILE.journal notes what was sent. If the command is interrupted or killed, repeat it: it goes on, and
     sends nothing twice. The exit status is 0 if all lines succeeded, 1 if some failed, or have an account
@@ -115,6 +135,7 @@ def send(  # the options of a command are its arguments
         raise click.UsageError("--replace-changed needs accounts, and --mode import.")
     if replace_changed:  # not in the order of other runs, which older journals have
         options["replace"] = "differing"
+    options["as"] = _choose_way(file, way, options, has_totals=totals is not None)
     if options["mode"] in ("import", "dry-run") and options["kind"] == "accounts" and not options["team"]:
         raise click.UsageError("--team is required to create accounts.")
     book = read_book(file)
@@ -130,9 +151,9 @@ def send(  # the options of a command are its arguments
         try:
             if replace_changed and run.batch_id is None:
                 sending.preview(is_sure=is_sure)
-            sending.send(totals)
+            sending.send_batch(totals) if options["as"] == "batch" else sending.send_lines(parallel)
         except ServiceError as error:
-            if run.batch_id is None:
+            if run.batch_id is None and not run.lines:
                 opened.append({"refused": error.code}, to_disk=True)
             raise
         except KeyboardInterrupt:
@@ -148,12 +169,26 @@ def _read_totals(file: Path) -> dict[str, Any]:
     return totals
 
 
+def _choose_way(file: Path, way: str | None, options: dict[str, str | None], *, has_totals: bool) -> str:
+    """Return how to send the file. Raise UsageError for what single requests cannot do."""
+    only_batch = {
+        "--mode dry-run": options["mode"] == "dry-run",
+        "--kind": options["kind"] != "accounts",
+        "--profile": bool(options["profile"]) and options["mode"] != "validate",
+        "--stop-after-errors": bool(options["stop_after_errors"]),
+        "--name": bool(options["name"]),
+        "--totals": has_totals,
+        "--replace-changed": bool(options.get("replace")),
+    }
+    reasons = [option for option, is_used in only_batch.items() if is_used]
+    if way == "single" and reasons:
+        raise click.UsageError(f"{reasons[0]} needs --as batch: a single request does not have it.")
+    return way or ("single" if not reasons and is_small(file, _FEW) else "batch")
+
+
 def _first_supplier(file: Path) -> str:
-    try:
-        first = parse_json(next(read_lines(file)).text or b"")
-    except ParseError:
-        first = None
-    supplier = first.get("import_supplier") if isinstance(first, dict) else None
+    first = Payload.read(next(read_lines(file)))
+    supplier = (first.members or {}).get("import_supplier")
     if isinstance(supplier, str):
         return supplier
     raise CannotRunError(
@@ -188,7 +223,7 @@ class _Sending:
             return
         say(text, err=True)
 
-    def send(self, totals: dict[str, Any] | None) -> None:
+    def send_batch(self, totals: dict[str, Any] | None) -> None:
         """Upload the file, unless that is done, and wait for the batch."""
         with self._service.client() as client:
             if self._run.batch_id is None:
@@ -199,7 +234,7 @@ class _Sending:
             batch = _wait(client, self._run.batch_id, "Processing")
         if batch.state in _ENDED and not self._run.has_ended:
             self._journal.append({"ended": batch.state, "counts": batch.counts}, to_disk=True)
-        self._tell_end(batch)
+        self._tell_end(batch.counts, batch.warning_counts, batch)
 
     def preview(self, *, is_sure: bool) -> None:
         """Say what the file would replace, as a dry run tells, and ask whether to go on unless `is_sure`."""
@@ -216,6 +251,36 @@ class _Sending:
             say(f"What differs: migration-client batches results {batch_id} --status WOULD_REPLACE", err=True)
         if not is_sure:
             click.confirm(f"Replace {count(replaced, 'account')}, and send the file?", abort=True, err=True)
+
+    def send_lines(self, parallel: int) -> None:
+        """Send the lines that have no outcome yet."""
+        if not self._run.has_ended:
+            asyncio.run(self._send_lines(parallel))
+            self._journal.append({"ended": "COMPLETED", "counts": self._run.counts}, to_disk=True)
+        self._tell_end(self._run.counts, self._run.warnings)
+
+    async def _send_lines(self, parallel: int) -> None:
+        done = self._run.lines
+        total = sum(1 for _ in read_lines(self._file))
+        with progress("Sending", total) as bar:
+            bar.update(len(done))
+
+            def note(record: Record) -> None:
+                self._journal.append(record)
+                done[record["line_number"]] = record
+                bar.update(1)
+
+            async with self._service.async_client() as client:
+                names = ("mode", "supplier", "team", "profile", "extracted_at")
+                sender = LineSender(
+                    client,
+                    book=self._run.book,
+                    goes_on=self._goes_on,
+                    **{name: self._options[name] for name in names},
+                )
+                left = (it for it in read_lines(self._file) if it.number not in done)
+                payloads = Payload.read_all(left, find_repeated(read_lines(self._file)))
+                await sender.send_all(payloads, parallel, note)
 
     def _start(self, client: Client, mode: str, key: str) -> BatchProgressAnswer:
         """Upload the file, unless that was done with this key, and return its batch in this mode."""
@@ -249,19 +314,21 @@ class _Sending:
             )
         return batch.batch_id
 
-    def _tell_end(self, batch: BatchProgressAnswer) -> None:
+    def _tell_end(
+        self, counts: dict[str, int], warnings: dict[str, int], batch: BatchProgressAnswer | None = None
+    ) -> None:
         """Print what came of the lines. Exit with 1 if not all of them came to what was asked for."""
-        counts, warnings, state = batch.counts, batch.warning_counts, batch.state
-        reason, off = batch.reason, batch.control_totals_differing
+        state, reason = (batch.state, batch.reason) if batch else ("COMPLETED", None)
+        off = batch.control_totals_differing if batch else None
         differing = warnings.get(_DIFFERS, 0) if counts.get(_EXISTS) else 0
         if self._as_json:
             record: dict[str, Any] = {"file": str(self._file), "journal": str(self._journal.path)}
-            record |= {"batch_id": self._run.batch_id, "state": state}
+            record |= {"as": self._options["as"], "batch_id": self._run.batch_id, "state": state}
             record |= {"reason": reason, "lines": sum(counts.values()), "counts": counts}
             show_json(record | {"warnings": warnings, "control_totals_differing": off})
         else:
-            lines = count(sum(counts.values()), "line")
-            say(f"{lines}: {_tell(counts) or 'nothing'} (batch {batch.batch_id}).")
+            where = f" (batch {batch.batch_id})" if batch else ""
+            say(f"{count(sum(counts.values()), 'line')}: {_tell(counts) or 'nothing'}{where}.")
             if state != "COMPLETED":
                 say(f"The batch is {state}{f': {reason}' if reason else ''}. {_HOW_ON.get(state, '')}")
             if differing:

@@ -26,6 +26,12 @@ def status(
     if (account is None) != (supplier is None) or (target is not None and account is not None):
         raise click.UsageError("Expected a FILE or a BATCH, or --account with --supplier, or nothing.")
     run = find_run(target) if target is not None else None
+    if run is not None and run.batch_id is None:
+        names = ("file", "supplier", "mode")
+        state = "COMPLETED" if run.has_ended else "INCOMPLETE"
+        order = {name: run.order[name] for name in names}
+        show_record({**order, "began": run.began, "state": state, "counts": run.counts}, as_json)
+        return
     with service.client() as client:
         if target is not None and run is None and not _is_id(target):
             try:

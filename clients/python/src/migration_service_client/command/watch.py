@@ -11,7 +11,7 @@ from migration_payloads.files.output import say
 from migration_service_client import Client
 from migration_service_client.command.online import Service, online
 from migration_service_client.command.output import TELL_EVERY, count, json_option, progress, show_answer
-from migration_service_client.command.runs import find_batch
+from migration_service_client.command.runs import find_run
 from migration_service_client.models import BatchProgressAnswer
 
 #: Statuses of lines that have no outcome yet.
@@ -27,9 +27,9 @@ def watch(*, target: str, as_json: bool, service: Service) -> None:
 
     The exit status is 0 if the batch completes without a failed line, and 1 otherwise.
     """
-    batch_id = find_batch(target)
+    run = find_run(target)
     with service.client() as client:
-        watch_batch(client, client.get_batch(batch_id), as_json)
+        watch_batch(client, client.get_batch(str(run.batch_id) if run else target), as_json)
 
 
 def watch_batch(client: Client, batch: BatchProgressAnswer, as_json: bool) -> None:
