@@ -6,14 +6,8 @@ import unicodedata
 from migration_payloads.corrections.correction import corrects
 from migration_payloads.corrections.place import ORDER, Place, Steps
 from migration_payloads.errors import Confidence
+from migration_payloads.schemas import identifiers
 from migration_payloads.schemas.fields import DocumentPath, EmailAddress, PhoneNumber
-from migration_payloads.schemas.identifiers import (
-    DASHES,
-    mend_encoding,
-    plain_form,
-    without_hidden,
-    without_invisible,
-)
 
 #: What is written in place of nothing.
 _NOTHING = frozenset({"-", "--", "?", "x", "n/a", "na", "nvt", "n.v.t.", "geen", "onbekend", "unknown"})
@@ -47,21 +41,21 @@ def visible_characters(place: Place) -> Steps:
     """
     if not isinstance(place.value, str) or len(place.value) > _LONGEST:
         return []
-    text = mend_encoding(place.value.replace("\0", ""))
+    text = identifiers.mend_encoding(place.value.replace("\0", ""))
     is_sure = not _CONTROLS.search(place.value) and not any("\x80" <= it < "\xa0" for it in text)
     sure = Confidence.CERTAIN if is_sure else Confidence.GUESS
     if isinstance(place.field, EmailAddress | PhoneNumber):
-        text = without_hidden(text)
+        text = identifiers.without_hidden(text)
     elif place.code != "invalid_characters" or not place.accepts(text):  # else, a note keeps its lines
-        text = without_invisible(text)
+        text = identifiers.without_invisible(text)
     if place.code in ("not_normalised", "compatibility_characters", "outer_spaces"):
         text = unicodedata.normalize("NFC", text)
     if place.code == "compatibility_characters":
         if any(unicodedata.decomposition(it).startswith(_OTHER_MEANINGS) for it in text):
             sure = Confidence.GUESS
-        elif any(ord(it) in DASHES and it != _NO_BREAK_HYPHEN for it in text):
+        elif any(ord(it) in identifiers.DASHES and it != _NO_BREAK_HYPHEN for it in text):
             sure = min(sure, Confidence.LIKELY, key=ORDER.index)
-        text = plain_form(text)
+        text = identifiers.plain_form(text)
     new = text.strip()
     if not new or new == place.value or not place.accepts(new):
         return []
@@ -73,7 +67,7 @@ def right_encoding(place: Place) -> Steps:
     """Write a letter that was read as several, such as `Ã¼`, as the one that it is."""
     if not isinstance(place.value, str) or len(place.value) > 2_000:
         return []
-    new = mend_encoding(place.value)
+    new = identifiers.mend_encoding(place.value)
     return [place.replace(new, Confidence.CERTAIN)] if new != place.value and place.accepts(new) else []
 
 
@@ -88,7 +82,9 @@ def phone_number(place: Place) -> Steps:
         return []
     if place.value.strip().casefold() in _NOTHING:
         return [place.replace("", Confidence.LIKELY)]
-    text = unicodedata.normalize("NFKC", without_hidden(place.value)).translate(DASHES)
+    text = unicodedata.normalize("NFKC", identifiers.without_hidden(place.value)).translate(
+        identifiers.DASHES
+    )
     # A part without a number of its own, such as the hour in `na 18 u`, is never added to another.
     parts = [it for it in re.split(r"[^0-9+().\-_ /]+|/(?= *[0+])", text) if re.search(r"[0-9]", it)]
     numbers = [found for it in parts if (found := _read_number(place, it))]
@@ -136,7 +132,7 @@ def email_address(place: Place) -> Steps:
         return []
     if place.value.strip().casefold() in _NOTHING:
         return [place.replace("", Confidence.LIKELY)]
-    text = unicodedata.normalize("NFKC", without_hidden(place.value))
+    text = unicodedata.normalize("NFKC", identifiers.without_hidden(place.value))
     for spelt in ("(at)", "[at]"):
         text = text.replace(spelt, "@")
     text = re.sub(r"\s*@+\s*", "@", text).strip().strip("<>;,.").removeprefix("mailto:").strip()

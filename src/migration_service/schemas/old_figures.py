@@ -5,16 +5,8 @@ from typing import Any
 from marshmallow import validates_schema
 from marshmallow.exceptions import ValidationError
 
+from migration_payloads.schemas import fields
 from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
-from migration_payloads.schemas.fields import (
-    Choice,
-    Day,
-    Identifier,
-    Message,
-    NormalIdentifier,
-    Number,
-    Scope,
-)
 from migration_service.schemas import answers
 from migration_service.schemas.control_totals import AmountsByCode, Count
 from migration_service.schemas.paging import Cursor, page_limit, row_id
@@ -33,19 +25,19 @@ EXAMPLE = (
 class OldFiguresLineSchema(CommandFields):
     """A line: the account, and any of its figures."""
 
-    external_account_number = NormalIdentifier(_NUMBER, "10000001", required=True)
+    external_account_number = fields.NormalIdentifier(_NUMBER, "10000001", required=True)
     ledger_balances = AmountsByCode(
         "The balance of each ledger. Those left out are zero.",
         {"ENERGY_LEDGER": "-120.45"},
         unit="in euros; positive if the customer has credit",
     )
-    last_billed_to_date = Day("The last day that was billed, of any meter point.", "2026-01-31")
-    monthly_advance_amount = Number(
+    last_billed_to_date = fields.Day("The last day that was billed, of any meter point.", "2026-01-31")
+    monthly_advance_amount = fields.Number(
         "The advance for a month, of all meter points.", "182.00", unit="in euros, tax included"
     )
     meter_points = Count("The number of meter points.", 2)
     open_transactions = Count("The number of transactions since the last settlement.", 3)
-    last_reading_date = Day("The end of the newest billed period with readings.", "2026-01-31")
+    last_reading_date = fields.Day("The end of the newest billed period with readings.", "2026-01-31")
 
     @validates_schema(skip_on_field_errors=True)
     def check_figures(self, data: dict[str, Any], **_kwargs: Any) -> None:
@@ -53,14 +45,14 @@ class OldFiguresLineSchema(CommandFields):
         if len(data) < 2:
             figures = ", ".join(it for it in self.fields if it != "external_account_number")
             raise ValidationError(
-                Message(f"This line has no figure. Expected at least one of: {figures}.", "required")
+                fields.Message(f"This line has no figure. Expected at least one of: {figures}.", "required")
             )
 
 
 class OldFiguresArgumentsSchema(Fields):
     """The query string of a file with figures."""
 
-    tolerance = Number(
+    tolerance = fields.Number(
         "The difference of an amount that is no problem.",
         "0.01",
         load_default=0,
@@ -74,17 +66,17 @@ class OldFiguresArgumentsSchema(Fields):
         load_default=0,
         parameter={"type": "integer", "minimum": 0},
     )
-    file_name = Identifier("The name of the file.", "figures.csv", max_length=256)
+    file_name = fields.Identifier("The name of the file.", "figures.csv", max_length=256)
 
     @validates_schema(skip_on_field_errors=True)
     def check_tolerance(self, data: dict[str, Any], **_kwargs: Any) -> None:
         """Refuse a tolerance below zero."""
         if data["tolerance"] < 0:
-            raise ValidationError(Message("This is negative.", "out_of_range"), "tolerance")
+            raise ValidationError(fields.Message("This is negative.", "out_of_range"), "tolerance")
 
 
-def _batch() -> Scope:
-    return Scope(
+def _batch() -> fields.Scope:
+    return fields.Scope(
         "Only the accounts on the lines of this batch.",
         _BATCH_ID,
         parameter={"type": "string", "format": "uuid"},
@@ -101,8 +93,8 @@ class FigureDifferenceArgumentsSchema(Fields):
     """The query string of the list of differences."""
 
     batch = _batch()
-    bucket = Choice(FigureBucket, "Only differences of this size.", FigureBucket.MORE)
-    figure = Choice(Figure, "Only differences of this figure.", Figure.LEDGER_BALANCES)
+    bucket = fields.Choice(FigureBucket, "Only differences of this size.", FigureBucket.MORE)
+    figure = fields.Choice(Figure, "Only differences of this figure.", Figure.LEDGER_BALANCES)
     limit = page_limit("differences")
     cursor = Cursor("50", row_id, max_length=128)
 

@@ -29,16 +29,9 @@ from migration_service.services.setup.teams import create_operations_team
 from migration_service.services.setup.vendors import create_payment_vendor
 from migration_service_client import Client, ClientError, ServiceError
 from migration_service_local.console import Output
+from migration_service_local.demo import migration
 from migration_service_local.demo.added_data import ADDITIONS, VENDOR
 from migration_service_local.demo.first_operator import FIRST_OPERATOR, PASSWORD_FILE, open_session
-from migration_service_local.demo.migration import (
-    IMPORTED,
-    STEPS,
-    MigrationError,
-    Outcome,
-    import_as_batch,
-    migrate_singly,
-)
 from migration_service_local.samples import generate_accounts, generate_lines
 from migration_service_local.sandbox import SANDBOX_VARIABLE
 from migration_service_local.servers.home import Home
@@ -46,16 +39,16 @@ from migration_service_local.servers.home import Home
 _FAILURES_SHOWN = 5
 
 
-def show_summary(output: Output, outcome: Outcome, accounts: int, seconds: float) -> None:
+def show_summary(output: Output, outcome: migration.Outcome, accounts: int, seconds: float) -> None:
     """Print the counts and the rate of the sample migration, and the first failures."""
     table = Table(title=f"Sample migration: {accounts} accounts in {seconds:.1f} s", title_justify="left")
     table.add_column("what")
     table.add_column("count", justify="right")
-    for what in (*STEPS, *ADDITIONS, IMPORTED, "imported before"):
+    for what in (*migration.STEPS, *ADDITIONS, migration.IMPORTED, "imported before"):
         if outcome.counts[what]:
             table.add_row(what, str(outcome.counts[what]))
     table.add_row("failed", str(len(outcome.failures)))
-    created = outcome.counts[STEPS[-1]] + outcome.counts[IMPORTED]
+    created = outcome.counts[migration.STEPS[-1]] + outcome.counts[migration.IMPORTED]
     table.add_row("accounts per second", f"{created / seconds:.1f}")
     output.show(table)
     if outcome.failures:
@@ -154,7 +147,7 @@ class SampleMigration:
         try:
             if count:
                 self._migrate_missing(count)
-        except (MigrationError, ClientError) as error:
+        except (migration.MigrationError, ClientError) as error:
             self._output.alarm("The sample migration failed. The service continues", [str(error)])
         show_addresses(self._output, self._home.path, self._settings, self._sample())
 
@@ -191,7 +184,7 @@ class SampleMigration:
         return True
 
     def _migrate(self, state: dict[str, str], done: int, count: int) -> None:
-        outcome = Outcome()
+        outcome = migration.Outcome()
         started = time.monotonic()
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with (
@@ -202,10 +195,10 @@ class SampleMigration:
             bar = progress.add_task("migrating the sample book", total=count - done)
             singles = ceil((count - done) / _ONE_IN)
             accounts = generate_accounts(singles, supplier=SUPPLIER, seed=_SEED, first=done)
-            migrate_singly(client, accounts, TEAM, outcome, lambda: progress.advance(bar))
+            migration.migrate_singly(client, accounts, TEAM, outcome, lambda: progress.advance(bar))
             if (first := done + singles) < count:
                 lines = generate_lines(count - first, supplier=SUPPLIER, seed=_SEED, first=first)
-                import_as_batch(
+                migration.import_as_batch(
                     client,
                     lines,
                     outcome,

@@ -8,18 +8,9 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from migration_payloads.schemas.identifiers import name_fault
+from migration_service import errors
 from migration_service.db.base import Base
 from migration_service.db.cancelling import allow_minutes
-from migration_service.errors import (
-    ImportSupplierNotFoundError,
-    ImportSupplierNotFoundInBodyError,
-    InUseError,
-    NameInvalidError,
-    NameTakenError,
-    OperationsTeamNotFoundError,
-    ServiceError,
-    quoted,
-)
 from migration_service.models import ImportSupplier, OperationsTeam
 
 #: The largest length of the name of an organisation or an operations team.
@@ -37,11 +28,11 @@ def check_name(text: str, what: str, max_length: int = MAX_NAME) -> None:
     The error calls the named thing `what`.
     """
     if not is_name(text, max_length):
-        raise NameInvalidError(
+        raise errors.NameInvalidError(
             f"The {what} must have 1 to {max_length} printable characters, and no space at either end."
         )
     if fault := name_fault(text):
-        raise NameInvalidError(f"The {what} {quoted(text)} is not in its normal form. {fault}")
+        raise errors.NameInvalidError(f"The {what} {errors.quoted(text)} is not in its normal form. {fault}")
 
 
 @contextmanager
@@ -56,7 +47,7 @@ def unique_name(session: Session, constraint: str, detail: str) -> Iterator[None
     except IntegrityError as error:
         if _violated(error) != constraint:
             raise
-        raise NameTakenError(detail) from error
+        raise errors.NameTakenError(detail) from error
 
 
 def require_unused(
@@ -73,10 +64,10 @@ def require_unused(
             if not remove:
                 removal.rollback()
     except IntegrityError as error:
-        raise InUseError(f"{what} is in use: accounts, batches or plans refer to it.") from error
+        raise errors.InUseError(f"{what} is in use: accounts, batches or plans refer to it.") from error
 
 
-def find_removed(error: IntegrityError, *, in_path: bool) -> ServiceError | None:
+def find_removed(error: IntegrityError, *, in_path: bool) -> errors.ServiceError | None:
     """Return what a request that came a moment later would be told of a supplier or team that it names.
 
     Somebody removed it while the request was handled. `in_path`: the path has the code of the supplier.
@@ -84,9 +75,9 @@ def find_removed(error: IntegrityError, *, in_path: bool) -> ServiceError | None
     keys = (it for table in Base.metadata.tables.values() for it in table.foreign_key_constraints)
     referred = next((it.referred_table for it in keys if it.name == _violated(error)), None)
     if referred is OperationsTeam.__table__:
-        return OperationsTeamNotFoundError()
+        return errors.OperationsTeamNotFoundError()
     if referred is ImportSupplier.__table__:
-        return ImportSupplierNotFoundError() if in_path else ImportSupplierNotFoundInBodyError()
+        return errors.ImportSupplierNotFoundError() if in_path else errors.ImportSupplierNotFoundInBodyError()
     return None
 
 
