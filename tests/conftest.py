@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -294,6 +295,21 @@ def supplier(
     # The rows of the account are those of its supplier as well.
     embedded_servers.put_back("account" if "kept_account" in request.fixturenames else "supplier")
     return kept_supplier.copy()
+
+
+@pytest.fixture
+def neighbour(embedded_servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Plant a neighbour of each supplier before each call of one. Fail if the last one is touched."""
+    call = SupplierClient._call
+
+    def call_beside(*arguments: Any, **named: Any) -> Any:
+        embedded_servers.plant()
+        return call(*arguments, **named)
+
+    monkeypatch.setattr(SupplierClient, "_call", call_beside)
+    embedded_servers.plant()
+    yield
+    assert not embedded_servers.find_touched()
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,7 @@ from migration_service_local.servers.home import Home
 from migration_service_local.servers.postgres import DATABASE, OWNER, Postgres
 from migration_service_local.servers.process import Child, Program, stop_children, wait_until_ready
 from migration_service_local.servers.valkey import Valkey
-from support.kept_rows import KEEP, REMEMBER
+from support.kept_rows import KEEP, PLANT, REMEMBER
 
 COMMAND = Path(sys.executable).with_name("migration-service")
 
@@ -110,6 +110,7 @@ class EmbeddedServers:
         """Keep a copy of the rows that the revisions inserted, which `empty` puts back."""
         with self.postgres.connect_as_superuser(DATABASE) as connection:
             connection.execute(REMEMBER)
+            connection.execute(PLANT)
 
     def empty(self) -> None:
         """Delete what a test has left in the database and in Redis.
@@ -142,6 +143,19 @@ class EmbeddedServers:
     def put_back(self, name: LiteralString) -> None:
         """Insert the rows that were kept under this name, as if they had been written just now."""
         self._clean(f"CALL {self.kept_prefix}_{name}.put_back()")
+
+    def plant(self) -> None:
+        """Plant a neighbour of each supplier, or plant it anew."""
+        self._clean("CALL kept.plant()")
+
+    def find_touched(self) -> list[str]:
+        """Return the tables whose rows of neighbours are no longer as they were planted."""
+        with self.postgres.connect_as_superuser(DATABASE) as connection:
+            rows = connection.execute(
+                "SELECT name FROM kept.neighbours JOIN kept.planted USING (name)"
+                " WHERE neighbours.sum IS DISTINCT FROM planted.sum"
+            )
+            return [name for (name,) in rows]
 
     def _clean(self, statement: LiteralString) -> None:
         # To connect takes four times as long as to empty the tables, and thousands of tests end with it.

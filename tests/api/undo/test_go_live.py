@@ -21,6 +21,8 @@ from support.imported_account import refusal_of
 from support.messages import noted_messages
 from support.undo_client import UndoClient
 
+pytestmark = pytest.mark.usefixtures("neighbour")
+
 _LATER = f"{datetime.now(UTC) + timedelta(days=9):%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -103,7 +105,7 @@ def test_named_accounts_go_live_and_then_the_rest_with_their_supplier(
     told = {it["external_account_number"]: it["go_live_id"] for it in _events(go_lives)}
     assert told == dict.fromkeys(numbers, go_live_id) | {numbers[1]: report["go_live_id"]}
     assert refusal_of(go_lives.post(external_account_numbers=numbers)) == (400, "import_supplier_live")
-    listed = go_lives.supplier.get("/go-lives/?limit=1")
+    listed = go_lives.supplier.get(f"/go-lives/?limit=1&import_supplier={go_lives.supplier.code}")
     assert [it["go_live_id"] for it in listed.json or ()] == [go_live_id]
     assert "next" in listed.headers["Link"]
 

@@ -27,6 +27,8 @@ from support.rows import set_live
 from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient
 
+pytestmark = pytest.mark.usefixtures("neighbour")
+
 
 def _attr(answer: Any) -> tuple[int, str, str]:
     (error,) = answer.json["errors"]
@@ -105,7 +107,7 @@ def test_undos_are_listed_in_pages(account: ImportedAccount, undos: UndoClient) 
         ids.append(undos.start(account.number))
         assert undos.supplier.post(f"/undos/{ids[-1]}/cancel/").status_code == 200
     for limit, pages in ((2, [ids[:0:-1], ids[:1]]), (3, [ids[::-1]])):
-        found = undos.supplier.pages(f"/undos/?limit={limit}")
+        found = undos.supplier.pages(f"/undos/?limit={limit}&import_supplier={undos.supplier.code}")
         assert [[it["undo_id"] for it in page] for page in found] == pages
     assert undos.supplier.get("/undos/?import_supplier=another").json == []
 

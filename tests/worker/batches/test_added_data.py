@@ -26,6 +26,8 @@ from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient, counts
 from support.supplier_client import SupplierClient
 
+pytestmark = pytest.mark.usefixtures("neighbour")
+
 
 @pytest.fixture
 def numbers(batches: BatchClient) -> list[str]:

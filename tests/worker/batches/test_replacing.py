@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 from sqlalchemy import select, update
+from sqlalchemy.orm import Session
 
 from migration_service.models import (
     Account,
@@ -22,11 +23,14 @@ from migration_service.models import (
 from migration_service.services.access.api_keys import KeyLimits, issue_api_key
 from migration_service.services.access.scopes import Scope
 from migration_service.services.accounts.erasure import erase_account
+from migration_service.services.accounts.reading import find_account
 from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.states import EmailState
 from support.audit import audited
 from support.batch_client import BatchClient, counts
 from support.imported_account import LEDGER, ImportedAccount, codes_of, refusal_of
+
+pytestmark = pytest.mark.usefixtures("neighbour")
 
 TODAY = datetime.now(UTC).date().isoformat()
 GAS = LEDGER | {"ledger_code": "GAS_LEDGER", "ledger_balance": "0.00", "last_settlement_balance": "0.00"}
@@ -110,6 +114,12 @@ def test_an_account_is_created_again_under_its_number_with_what_was_added_since(
     again = replaced.send(**newer)
     assert again["status"] == "ALREADY_IMPORTED"
     assert "payload_differs" not in {it["code"] for it in again["warnings"]}
+
+
+def _find(session: Session, replaced: Replaced, account: ImportedAccount) -> Account:
+    found = find_account(session, replaced.supplier.known().id, account.number)
+    assert found
+    return found
 
 
 def _added_transaction(**booked: Any) -> Callable[[ImportedAccount], object]:
@@ -208,7 +218,7 @@ def test_what_was_sent_and_not_taken_is_taken_without_a_file(replaced: Replaced)
     with replaced.supplier.Session.begin() as session:
         session.add(vendor)
         session.flush()
-        row = session.scalars(select(Account).where(Account.external_account_number == account.number)).one()
+        row = _find(session, replaced, account)
         values = {"payment_vendor_pk": vendor.id, "reference": "r", "type": "CARD", "details": {}}
         session.add(PaymentInstruction(account_pk=row.id, **values))
     answer = replaced.post(None, source="pending", replace="differing")
@@ -248,9 +258,7 @@ def test_a_set_with_a_value_that_the_database_refuses_replaces_the_others(replac
     with replaced.supplier.Session.begin() as session:
         # Ledgers of the second one that are in each other's way when its ledgers are set aside. One would
         # do only where PostgreSQL visits it last, which depends on the free space that its row was put in.
-        row = session.scalars(
-            select(Account).where(Account.external_account_number == accounts[1].number)
-        ).one()
+        row = _find(session, replaced, accounts[1])
         for i in range(1, 6):
             aside = {"ledger_code": "replaced " * i + "ENERGY_LEDGER", "ledger_balance": 0, "position": 9 + i}
             session.add(Ledger(account_pk=row.id, **aside))

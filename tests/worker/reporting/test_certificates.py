@@ -21,6 +21,8 @@ from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
 from support.wave_client import WaveClient
 
+pytestmark = pytest.mark.usefixtures("neighbour")
+
 _AT = "/certificates/"
 
 
@@ -134,8 +136,9 @@ def test_after_an_erasure_the_certificate_holds_and_nobody_can_confirm_a_guess(
     assert _verify(tmp_path, before).exit_code == 0
     refused = supplier.get(f"{_AT}{made['certificate_id']}/accounts/{erased}/")
     assert (refused.status_code, parse_json(refused.data)["errors"][0]["code"]) == (400, "account_erased")
+    keys = {"certificate_id": made["certificate_id"], "external_account_number": erased}
     with supplier.Session() as session:
-        leaf = session.scalars(select(CertificateLeaf).filter_by(external_account_number=erased)).one()
+        leaf = session.scalars(select(CertificateLeaf).filter_by(**keys)).one()
         assert leaf.entry is None
     for number in set(numbers) - {erased}:
         assert _verify(tmp_path, _file(supplier, made, number)).exit_code == 0
@@ -171,7 +174,10 @@ def test_a_batch_is_certified_without_the_accounts_of_others(
     assert (file["file"]["batch_id"], file["results"]) == (batch_id, {"IMPORTED": 2})
     assert (made["batch_id"], made["accounts"], made["clean"]) == (batch_id, 2, True)
     another = _make(supplier, batch=batch_id)
-    listed = [[it["certificate_id"] for it in page] for page in supplier.pages(f"{_AT}?limit=1")]
+    listed = [
+        [it["certificate_id"] for it in page]
+        for page in supplier.pages(f"{_AT}?limit=1&import_supplier={supplier.code}")
+    ]
     assert listed == [[another["certificate_id"]], [made["certificate_id"]]]
     assert _verify(tmp_path, _file(supplier, made)).exit_code == 0
     missing = supplier.get(
@@ -229,4 +235,5 @@ def test_what_cannot_be_certified_is_refused(batches: BatchClient) -> None:
     assert code_of(supplier.get(f"{at}accounts/1/")) == (400, "certificate_state_conflict")
     assert code_of(another.get(at)) == (404, "certificate_not_found")
     assert code_of(supplier.get(f"{_AT}nonsense/")) == (404, "certificate_not_found")
-    assert [it["certificate_id"] for page in supplier.pages(_AT) for it in page] == [first["certificate_id"]]
+    own = f"{_AT}?import_supplier={supplier.code}"
+    assert [it["certificate_id"] for page in supplier.pages(own) for it in page] == [first["certificate_id"]]

@@ -15,6 +15,8 @@ from migration_service.services.reconciliation import comparisons, old_figures
 from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
 
+pytestmark = pytest.mark.usefixtures("neighbour")
+
 _AT = "/reconciliation/{}/old-figures/"
 
 

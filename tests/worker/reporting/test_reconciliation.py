@@ -6,11 +6,14 @@ from decimal import Decimal
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from sqlalchemy import select, update
 
 from migration_service.models import Account, Ledger
 from migration_service.services.setup.suppliers import create_import_supplier
 from support.batch_client import BatchClient
+
+pytestmark = pytest.mark.usefixtures("neighbour")
 
 
 def _totals(report: dict[str, Any]) -> dict[str, tuple[Decimal, Decimal]]:

@@ -4,6 +4,8 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
+import pytest
+
 from migration_service.services.reporting.report import Report, make_report
 from migration_service.services.reporting.report_page import read_stylesheet, render_report
 from migration_service.services.reporting.report_subject import find_subject
@@ -11,6 +13,8 @@ from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient
 from support.wave_client import EVENING, NIGHT, WaveClient
+
+pytestmark = pytest.mark.usefixtures("neighbour")
 
 #: Values of customers and payloads that must not be on a page.
 SECRETS = ("Zwartendijk", "not-a-number-0612", "unheard@example.org", "Verborgenlaan")

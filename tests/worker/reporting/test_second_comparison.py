@@ -17,6 +17,8 @@ from migration_service.services.reporting.retention import remove_payloads
 from support.batch_client import BatchClient
 from support.undo_client import UndoClient
 
+pytestmark = pytest.mark.usefixtures("neighbour")
+
 _COMPARE = created_accounts._compare_together
 
 

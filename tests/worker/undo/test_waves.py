@@ -25,6 +25,8 @@ from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient
 from support.wave_client import DAY, EVENING, NIGHT, NOON, WaveClient
 
+pytestmark = pytest.mark.usefixtures("neighbour")
+
 
 @pytest.fixture(autouse=True)
 def _short_chunks() -> Iterator[None]:
