@@ -22,7 +22,7 @@ from migration_service.models import EventConsumer
 from migration_service.schemas import events
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.events import consumers
-from migration_service.services.events.feed import open_feed
+from migration_service.services.events.consumers import open_feed
 from migration_service.services.events.history import History, cursor_writer, follow_history, tell_rewound
 from migration_service.services.events.reading import EventPage, Position, ReadEvent, read_events
 

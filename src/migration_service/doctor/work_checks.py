@@ -11,13 +11,12 @@ from migration_service.metrics.broker import read_broker
 from migration_service.payment_vendors.answers import read_failing
 from migration_service.services.batches.results.activity import STALLED_AFTER
 from migration_service.services.certificates.making import load_key
-from migration_service.services.emails.waiting import count_waiting
 from migration_service.services.events.horizon import find_holder
 from migration_service.services.processing.slots import Slots
 from migration_service.services.reporting import counts
 from migration_service.services.reporting.work import list_running_requests
 from migration_service.services.setup.vendors import list_payment_vendors
-from migration_service.states import BatchCondition
+from migration_service.states import BatchCondition, EmailState
 from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.names import KEY_PREFIX, QUEUES, SWEEP_INTERVAL
 
@@ -40,6 +39,14 @@ _SLOW_STATEMENTS = text("""
     FROM pg_stat_statements JOIN pg_database ON pg_database.oid = dbid
     WHERE datname = current_database() AND mean_exec_time > 1000 * :seconds
     ORDER BY total_exec_time DESC LIMIT :most
+""")
+#: Messages to people that have not been sent yet: their number, the age of the oldest, and a failure.
+_WAITING_MESSAGES = text("""
+    SELECT count(*) AS number,
+           coalesce(CAST(extract(epoch FROM clock_timestamp() - min(created_at)) AS float), 0) AS seconds,
+           max(error) AS error
+    FROM (SELECT created_at, error FROM customer_email WHERE state = :state
+          UNION ALL SELECT created_at, error FROM alert_email WHERE state = :state) AS waiting
 """)
 #: Certificates of which no worker does a piece. One without a key leaves them alone.
 _WAITING_CERTIFICATES = text("""
@@ -238,7 +245,7 @@ def check_events(parts: ServiceParts) -> Iterator[Diagnosis]:
 def check_messages(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Report how many messages to people wait for the mail server, and why."""
     with parts.sessions.begin() as session:
-        waiting = count_waiting(session)
+        waiting = session.execute(_WAITING_MESSAGES, {"state": EmailState.PENDING}).one()
     if not waiting.number or waiting.seconds <= _WAITING_SECONDS:
         yield ok("e-mail", "no message waits for long")
         return

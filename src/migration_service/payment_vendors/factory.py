@@ -1,17 +1,172 @@
-"""Creating the client of a payment vendor from the vendor's stored settings."""
+"""The adapters of payment vendors, and the client of one from its stored settings."""
 
 import functools
 import logging
+import re
+from collections.abc import Mapping
+from typing import Any
 
 from migration_service.config import SettingsError, read_secret
-from migration_service.errors import PaymentVendorUnreachableError
+from migration_service.errors import PaymentInstructionRejectedError, PaymentVendorUnreachableError
+from migration_service.payment_vendors.addresses import check_reference
 from migration_service.payment_vendors.connection import CallLimits, VendorConnection
-from migration_service.payment_vendors.http import HttpPaymentVendor
 from migration_service.payment_vendors.measured import MeasuredVendor
-from migration_service.payment_vendors.protocol import VendorClient, VendorKind
-from migration_service.payment_vendors.stripe import API_VERSION, StripePaymentVendor
+from migration_service.payment_vendors.protocol import (
+    PaymentInstructionDetails,
+    VendorClient,
+    VendorKind,
+    reference_in,
+)
 
 logger = logging.getLogger(__name__)
+
+#: The details that are stored. All other data from a vendor is discarded.
+KEPT_DETAILS = frozenset(
+    {
+        "description",
+        "brand",
+        "last_four_digits",
+        "expiry_month",
+        "expiry_year",
+        "holder",
+        "bank_name",
+        "country",
+        "mandate_reference",
+    }
+)
+_MAX_TEXT = 255
+_CODE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
+#: Twelve to nineteen digits, possibly with spaces or dashes, which may be a full card number.
+_LONG_NUMBER = re.compile(r"\d(?:[ -]?\d){11,18}")
+
+#: The version of Stripe's interface used by this adapter, whatever the default of the account.
+API_VERSION = "2023-10-16"
+
+#: Instruction types that Stripe names differently. Other types only have to be converted to lower case.
+_STRIPE_TYPES = {"DIRECT_DEBIT": "sepa_debit", "SEPA": "sepa_debit"}
+
+_PAYMENT_METHOD_ID = re.compile(r"pm_[A-Za-z0-9_]+")
+
+#: Fields of Stripe's objects -> our details, for each kind of payment method with details.
+_STRIPE_DETAILS = {
+    "card": {
+        "brand": "brand",
+        "last4": "last_four_digits",
+        "exp_month": "expiry_month",
+        "exp_year": "expiry_year",
+        "country": "country",
+    },
+    "sepa_debit": {"last4": "last_four_digits", "country": "country", "bank_code": "bank_code"},
+}
+
+
+class HttpPaymentVendor:
+    """A vendor that answers GET {url}/payment-instructions/{reference}?type={type}."""
+
+    def __init__(self, connection: VendorConnection) -> None:
+        self._connection = connection
+
+    def __repr__(self) -> str:
+        return f"HttpPaymentVendor({self._connection!r})"
+
+    def retrieve_instruction(self, *, reference: str, type: str) -> PaymentInstructionDetails:
+        """Return the instruction from the vendor. Raise the errors of VendorClient."""
+        check_reference(reference)
+        answer = self._connection.get("payment-instructions", reference, query={"type": type})
+        if answer.get("reference") != reference:
+            raise self._connection.invalid_answer("it is about another reference")
+        status = answer.get("status")
+        if not isinstance(status, str) or not _CODE.fullmatch(status):
+            raise self._connection.invalid_answer("it has no status")
+        if answer.get("type") != type:
+            raise PaymentInstructionRejectedError(
+                f"The payment vendor knows this reference, but not as an instruction of type {type}."
+            )
+        if status != "ACTIVE":
+            raise PaymentInstructionRejectedError(
+                f"The payment instruction is {status} at the payment vendor."
+            )
+        return PaymentInstructionDetails(
+            reference=reference,
+            type=type,
+            status=status,
+            details=_kept_details(answer.get("details")),
+            customer_reference=reference_in(answer, "customer_reference"),
+            account_reference=reference_in(answer, "account_reference"),
+        )
+
+
+def _kept_details(details: Any) -> dict[str, str | int | bool]:
+    if not isinstance(details, Mapping):
+        return {}
+    return {
+        key: _shortened(value) if isinstance(value, str) else value
+        for key, value in details.items()
+        if key in KEPT_DETAILS and isinstance(value, str | int)
+    }
+
+
+def _shortened(text: str) -> str:
+    """Return the text shortened, without control characters and possible card numbers."""
+    printable = "".join(character for character in text if character.isprintable())
+    return _LONG_NUMBER.sub(lambda number: "*" * 8 + number[0][-4:], printable)[:_MAX_TEXT]
+
+
+class StripePaymentVendor:
+    """Stripe. The secret is a (restricted) API key that may read payment methods."""
+
+    def __init__(self, connection: VendorConnection) -> None:
+        self._connection = connection
+
+    def __repr__(self) -> str:
+        return f"StripePaymentVendor({self._connection!r})"
+
+    def retrieve_instruction(self, *, reference: str, type: str) -> PaymentInstructionDetails:
+        """Return the payment method from Stripe. Raise the errors of VendorClient.
+
+        A reference that is not the id of a payment method is rejected without a call to Stripe.
+        """
+        check_reference(reference)
+        if not _PAYMENT_METHOD_ID.fullmatch(reference):
+            raise PaymentInstructionRejectedError("The reference is not the id of a payment method (pm_...).")
+        answer = self._connection.get("v1", "payment_methods", reference)
+        stripe_type = answer.get("type")
+        if answer.get("object") != "payment_method" or not isinstance(stripe_type, str):
+            raise self._connection.invalid_answer("it is not a payment method")
+        if stripe_type != _STRIPE_TYPES.get(type, type.lower()):
+            raise PaymentInstructionRejectedError(
+                f"The payment method is of Stripe's type {stripe_type}, which does not fit {type}."
+            )
+        return PaymentInstructionDetails(
+            reference=reference,
+            type=type,
+            status="ACTIVE",
+            details=_stripe_details(answer, stripe_type),
+            customer_reference=reference_in(_expanded(answer), "id"),
+            account_reference=reference_in(_metadata(answer), "account_reference"),
+        )
+
+
+def _expanded(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the customer as an object. Stripe sends only its id unless the object was requested."""
+    customer = answer.get("customer")
+    return customer if isinstance(customer, dict) else {"id": customer}
+
+
+def _metadata(answer: dict[str, Any]) -> dict[str, Any]:
+    metadata = answer.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _stripe_details(answer: dict[str, Any], stripe_type: str) -> dict[str, str | int | bool]:
+    # A payment method without a customer cannot be charged again, so operators should notice it.
+    details: dict[str, str | int | bool] = {"attached_to_customer": answer.get("customer") is not None}
+    kind = answer.get(stripe_type)
+    if isinstance(kind, dict):
+        for field, name in _STRIPE_DETAILS.get(stripe_type, {}).items():
+            if isinstance(kind.get(field), str | int):
+                details[name] = kind[field]
+    return details
 
 
 def make_vendor(

@@ -1,15 +1,19 @@
 """The interface description: OpenAPI 3.1, the errors of each operation, and a page that shows it."""
 
 from collections.abc import Callable
+from hashlib import sha256
 from http import HTTPStatus
 from itertools import groupby
+from pathlib import Path
 
-from flask import Flask
+import flask
+import flask_swagger_ui
+from flask import Flask, Response, request, send_from_directory
 from flask_smorest import Api, Blueprint
 
 from migration_payloads.schemas.base import Fields
+from migration_payloads.schemas.json import encode_json
 from migration_service import errors
-from migration_service.blueprints.description.docs_page import docs_blueprint
 from migration_service.blueprints.description.document import complete_description
 from migration_service.blueprints.description.error_catalogue import field_errors, meaning_of, rule_errors
 from migration_service.blueprints.description.event_catalogue import add_event_schemas
@@ -18,6 +22,27 @@ from migration_service.blueprints.requests.describing import View, described_bod
 from migration_service.blueprints.requests.errors import error_body, status_of
 from migration_service.schemas.requests import ErrorBodySchema
 
+_ASSETS = Path(flask_swagger_ui.__file__).parent / "dist"
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <title>Account Migration Import Service</title>
+    <link rel="icon" href="/v1/docs/assets/favicon-32x32.png">
+    <link rel="stylesheet" href="/v1/docs/assets/swagger-ui.css">
+  </head>
+  <body>
+    <div id="description"></div>
+    <script src="/v1/docs/assets/swagger-ui-bundle.js"></script>
+    <script src="/v1/docs/assets/start.js"></script>
+  </body>
+</html>
+"""
+# A separate file, because the page may not run inline scripts.
+_START = """window.onload = function () {
+  window.ui = SwaggerUIBundle({ url: "/v1/openapi.json", dom_id: "#description", deepLinking: true });
+};
+"""
 #: Errors that every operation with a token can return.
 _EVERYWHERE: tuple[type[errors.ServiceError], ...] = (
     errors.NotAuthenticatedError,
@@ -102,5 +127,33 @@ def configure_openapi(app: Flask) -> Api:
 
 
 def serve_description(app: Flask, api: Api) -> None:
-    """Serve the description at /v1/openapi.json, and the page that shows it at /v1/docs/."""
-    app.register_blueprint(docs_blueprint(complete_description(app, api.spec.to_dict())))
+    """Serve the description at /v1/openapi.json, and a page at /v1/docs/ that loads nothing from outside."""
+    blueprint = flask.Blueprint("docs", __name__, url_prefix="/v1")
+    text = encode_json(complete_description(app, api.spec.to_dict()))
+    etag = sha256(text).hexdigest()[:32]
+
+    @blueprint.get("/openapi.json")
+    def description_json() -> Response:
+        return _cached(Response(text, mimetype="application/json"), etag)
+
+    @blueprint.get("/docs/")
+    def page() -> Response:
+        return Response(_PAGE, mimetype="text/html", headers={"Cache-Control": "no-cache"})
+
+    @blueprint.get("/docs/assets/start.js")
+    def start() -> Response:
+        return Response(_START, mimetype="text/javascript", headers={"Cache-Control": "no-cache"})
+
+    @blueprint.get("/docs/assets/<path:name>")
+    def asset(name: str) -> Response:
+        return send_from_directory(_ASSETS, name)
+
+    app.register_blueprint(blueprint)
+
+
+def _cached(response: Response, etag: str) -> Response:
+    """Let clients cache the response, and revalidate it each time (304)."""
+    response.set_etag(etag)
+    response.headers["Cache-Control"] = "no-cache"
+    response.make_conditional(request)
+    return response

@@ -16,7 +16,7 @@ from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.errors import EventCursorAheadError, EventCursorExpiredError, EventCursorInvalidError
 from migration_service.models import Event
 from migration_service.schemas.events import EventType
-from migration_service.services.events.feed import open_feed
+from migration_service.services.events.consumers import open_feed
 from migration_service.services.events.history import (
     START,
     Cursor,

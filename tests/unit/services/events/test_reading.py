@@ -17,8 +17,7 @@ from migration_service.doctor.work_checks import check_events
 from migration_service.errors import EventCursorExpiredError
 from migration_service.models import Event, EventConsumer
 from migration_service.schemas.events import EventType
-from migration_service.services.events.consumers import advance_consumer, forget_consumer
-from migration_service.services.events.feed import open_feed
+from migration_service.services.events.consumers import advance_consumer, forget_consumer, open_feed
 from migration_service.services.events.history import cursor_writer
 from migration_service.services.events.horizon import find_holder
 from migration_service.services.events.reading import EventPage, Position, read_events
