@@ -258,12 +258,13 @@ def test_what_is_done_in_pieces_reads_no_more_than_the_piece(
     """Whatever the statistics say: -1 is a table of which there are none, with one supplier for all rows."""
     with embedded_servers.new_database() as (url, owner_url):
         upgrade(owner_url, runtime_role=DATABASE)
+        owner = create_engine(owner_url.replace("postgresql:", "postgresql+psycopg:"))
+        with owner.begin() as connection:
+            connection.execute(text(_WITHOUT_AUTOVACUUM))  # which knows the few rows there are
         engine = make_engine(url, pool_size=1, max_overflow=0, application_name="tests", kind=_Connection)
         statements = _collect_pieces(make_sessionmaker(engine))
         engine.dispose()
-        owner = create_engine(owner_url.replace("postgresql:", "postgresql+psycopg:"))
         with owner.begin() as connection:
-            connection.execute(text(_STATISTICS_STAY))
             connection.execute(text(_STATISTICS), {"rows": rows})
             connection.execute(text(_ONE_SUPPLIER))
         with owner.connect() as connection:
@@ -399,7 +400,7 @@ def _is_wide(node: dict[str, Any]) -> bool:
     return not columns - {"import_supplier_id", "batch_id", "comparison_id"}
 
 
-_STATISTICS_STAY = """
+_WITHOUT_AUTOVACUUM = """
     DO $$ DECLARE name text; BEGIN
         FOR name IN SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
         LOOP EXECUTE format('ALTER TABLE %I SET (autovacuum_enabled = false)', name); END LOOP;
