@@ -251,18 +251,29 @@ _ACKNOWLEDGED = (
 )
 
 
-@pytest.mark.parametrize("rows", [-1, 0, 10_000, 10_000_000])
+@pytest.mark.parametrize(
+    ("rows", "is_analysed"),
+    [(-1, False), (0, False), (10_000, False), (10_000_000, False), (10_000_000, True)],
+)
 def test_what_is_done_in_pieces_reads_no_more_than_the_piece(
-    embedded_servers: EmbeddedServers, rows: int
+    embedded_servers: EmbeddedServers, rows: int, is_analysed: bool
 ) -> None:
-    """Whatever the statistics say: -1 is a table of which there are none, with one supplier for all rows."""
+    """Whatever the statistics say: -1 is a table of which there are none, with one supplier for all rows.
+
+    Or all rows but those of an earlier book came after the last ANALYZE.
+    """
     with embedded_servers.new_database() as (url, owner_url):
         upgrade(owner_url, runtime_role=DATABASE)
         owner = create_engine(owner_url.replace("postgresql:", "postgresql+psycopg:"))
         with owner.begin() as connection:
             connection.execute(text(_WITHOUT_AUTOVACUUM))  # which knows the few rows there are
         engine = make_engine(url, pool_size=1, max_overflow=0, application_name="tests", kind=_Connection)
-        statements = _collect_pieces(make_sessionmaker(engine))
+        sessions = make_sessionmaker(engine)
+        if is_analysed:
+            _make_earlier_book(sessions)
+            with owner.begin() as connection:
+                connection.execute(text("ANALYZE"))
+        statements = _collect_pieces(sessions)
         engine.dispose()
         with owner.begin() as connection:
             connection.execute(text(_STATISTICS), {"rows": rows})
@@ -303,6 +314,18 @@ class _Cursor(psycopg.Cursor[Any]):
         if _Connection.noted is not None and not query.lstrip().startswith(("INSERT", "SET")) and not is_once:
             _Connection.noted[query] = params
         return super().execute(query, params, **options)
+
+
+def _make_earlier_book(sessions: sessionmaker[Session]) -> None:
+    """Create the accounts of a small book of another supplier, and what a batch has of it."""
+    with sessions.begin() as session:
+        known = make_supplier(session, "EARLIER")
+        batch = make_batch(session, known)
+        for first in range(1, 61, 20):
+            add_chunk(session, batch, first, first + 19)
+            for line in range(first, first + 20):
+                make_created(session, known, f"E{line}")
+                make_line(session, batch, line, f"E{line}", "IMPORTED", chunk_line=first)
 
 
 def _collect_pieces(sessions: sessionmaker[Session]) -> dict[str, Any]:

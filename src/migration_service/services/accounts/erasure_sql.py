@@ -73,30 +73,37 @@ ERASE_LINES = text(f"""
     RETURNING line.batch_id, line.line_number
 """)
 
-_ERASE_OUTCOMES = f"""
-    UPDATE batch_line AS line
-    SET payload = NULL, understood = NULL, errors = {_CODES_ONLY.format("errors")},
-        warnings = {_CODES_ONLY.format("warnings")}
-    WHERE line.batch_id = :batch_id
-      AND EXISTS (
-          SELECT FROM unnest(ARRAY[line.external_account_number, line.meant_number]) AS meant (number)
-          WHERE {_MEANS.format("meant.number")}
-            AND (EXISTS (SELECT FROM skip_mark
-                         WHERE import_supplier_id = :import_supplier_id
-                           AND external_account_number = meant.number AND erased_at IS NOT NULL OFFSET 0)
-                 OR EXISTS (SELECT FROM account_import_process AS process
-                            WHERE import_supplier_id = :import_supplier_id
-                              AND external_account_number = meant.number
-                              AND EXISTS (SELECT FROM account
-                                          WHERE account_import_process_id = process.id
-                                            AND erased_at IS NOT NULL OFFSET 0) OFFSET 0)))
-"""
 #: Lines of a batch that have just got their outcome and whose account was erased before: some lines, and all
-#: that failed. Each is read by its number, whatever the statistics of a batch that has just arrived say.
-ERASE_OUTCOMES = text(f"{_ERASE_OUTCOMES} AND line.line_number = ANY (:line_numbers)").bindparams(
-    bindparam("line_numbers", type_=ARRAY(BigInteger))
+#: that failed. The numbers are there twice, so that each line is read by its own, whatever the statistics say
+#: of a batch that has just arrived.
+ERASE_OUTCOMES, ERASE_FAILED = (
+    text(f"""
+        UPDATE batch_line AS line
+        SET payload = NULL, understood = NULL, errors = {_CODES_ONLY.format("errors")},
+            warnings = {_CODES_ONLY.format("warnings")}
+        {chosen} line.batch_id = :batch_id
+          AND EXISTS (
+              SELECT FROM unnest(ARRAY[line.external_account_number, line.meant_number]) AS meant (number)
+              WHERE {_MEANS.format("meant.number")}
+                AND (EXISTS (SELECT FROM skip_mark
+                             WHERE import_supplier_id = :import_supplier_id
+                               AND external_account_number = meant.number AND erased_at IS NOT NULL OFFSET 0)
+                     OR EXISTS (SELECT FROM account_import_process AS process
+                                WHERE import_supplier_id = :import_supplier_id
+                                  AND external_account_number = meant.number
+                                  AND EXISTS (SELECT FROM account
+                                              WHERE account_import_process_id = process.id
+                                                AND erased_at IS NOT NULL OFFSET 0) OFFSET 0)))
+    """).bindparams(*parameters)
+    for chosen, parameters in (
+        (
+            "FROM unnest(:line_numbers) AS wanted (line_number)"
+            " WHERE line.line_number = ANY (:line_numbers) AND line.line_number = wanted.line_number AND",
+            [bindparam("line_numbers", type_=ARRAY(BigInteger))],
+        ),
+        (f"WHERE line.status = '{LineStatus.FAILED}' AND", []),
+    )
 )
-ERASE_FAILED = text(f"{_ERASE_OUTCOMES} AND line.status = '{LineStatus.FAILED}'")
 
 MARK_ERASED = text("""
     UPDATE skip_mark SET erased_at = coalesce(erased_at, now())

@@ -32,7 +32,8 @@ ALONE_AFTER = 2
 _LATER = """now() + greatest(interval '5 seconds',
                          least(interval '5 minutes', (now() - coalesce(deferred_since, now())) / 2))"""
 
-# For some chunks, and for all. One statement for both would read all chunks for some.
+# For some chunks, and for all. One statement for both would read all chunks for some. Which they are is there
+# twice, so that the rows of the others are not read to be joined.
 _RECOUNT, _RECOUNT_ALL = (
     text(f"""
     WITH counted AS (
@@ -87,7 +88,7 @@ _RECOUNT, _RECOUNT_ALL = (
         refused = refused + :refused,
         tries = least(greatest(tries - 1, 0), {ALONE_AFTER}),
         attempts = NULL, dispatched_at = clock_timestamp()
-    FROM counted WHERE batch_id = :batch_id AND first_line = counted.chunk
+    FROM counted WHERE batch_id = :batch_id {chosen} AND first_line = counted.chunk
 """).bindparams(bindparam("processor_wait", type_=Double), *parameters)
     for chosen, parameters in (
         ("AND first_line = ANY (:first_lines)", [bindparam("first_lines", type_=ARRAY(BigInteger))]),
