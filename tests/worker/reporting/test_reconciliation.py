@@ -1,7 +1,6 @@
 """Reconciliation finds every difference, and nothing if there is none. Old lines are removed."""
 
 import json
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 from unittest.mock import patch
@@ -97,18 +96,6 @@ def test_only_refused_accounts_can_be_acknowledged(batches: BatchClient) -> None
     ):
         answer = _acknowledge(batches, **body)
         assert (answer.status_code, answer.json["errors"][0]["attr"]) == (400, attr)
-
-
-def test_what_was_added_later_is_not_compared(batches: BatchClient) -> None:
-    accounts, _ = _import(batches)
-    before = batches.supplier.reconcile()
-    for place, type_ in enumerate(("CHARGE", "PAYMENT", "REPAYMENT")):
-        added = {"transaction_id": f"later-{place}", "amount": "12.34", "type": type_}
-        transactions = [added | {"transaction_date": f"{datetime.now(UTC):%Y-%m-%d}"}]
-        body = batches.line(accounts[0]["external_account_number"], transactions=transactions)
-        assert batches.supplier.post("/transactions/create/", body).status_code == 201
-    moments = {name: before[name] for name in ("compared_from", "compared_at")}
-    assert batches.supplier.reconcile() | moments == before
 
 
 def test_a_number_that_json_does_not_have_is_a_text(batches: BatchClient) -> None:

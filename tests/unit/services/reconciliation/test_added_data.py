@@ -160,7 +160,7 @@ def test_notes_are_compared_by_their_text_or_their_documents(session: Session, b
     one, two = (_make(session, book.known, number) for number in "12")
     batch = book.batch("notes")
     own = f"batch {batch.id}"
-    for account, body, trace, day, documents in (
+    for account, body, trace, day, documents, *sent in (
         (one, "same", own, 1, []),
         (one, "same", own, 2, []),
         (one, "two\r\nlines", own, 1, []),
@@ -168,9 +168,12 @@ def test_notes_are_compared_by_their_text_or_their_documents(session: Session, b
         (one, "dated", own, 1, []),
         (one, None, own, 1, _paths("b", "a")),
         (two, "on another account", own, 1, []),
+        (one, "another text", own, 1, [], {"body": "as sent", "document_paths": []}),
+        (one, None, own, 1, _paths("another"), {"body": None, "document_paths": _paths("as sent")}),
     ):
         values = {"body": body, "documents": documents, "is_pinned": False, "request_id": trace}
-        sameness = hash_sameness({"body": body, "document_paths": documents})
+        (was,) = sent or [{"body": body, "document_paths": documents}]
+        sameness = hash_sameness(was)
         made_at = _AT.replace(day=day)
         add(
             session,
@@ -188,11 +191,13 @@ def test_notes_are_compared_by_their_text_or_their_documents(session: Session, b
         {"body": "", "document_paths": _paths("a", "b")},
         {"document_paths": _paths("a")},
         {"document_paths": _paths("c")},
+        {"body": "as sent"},
+        {"document_paths": _paths("as sent")},
     ]
     book.send(batch, 1, "1", {"notes": items})
     book.send(batch, 2, "1", {"notes": items[:1]})
     book.send(batch, 3, "2", {"body": "on another account"})
-    for target, sums in ((batch, (10, 5)), (None, (9, 4))):
+    for target, sums in ((batch, (12, 5)), (None, (11, 4))):
         book.check(target, {"added notes": sums}, {"added notes": 1})
 
 
