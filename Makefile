@@ -68,7 +68,7 @@ exchange-drill: environment-dev
 
 # Lets servers, hosts and networks fail under a service on several hosts. It needs root, Linux, and Debian's etcd-server,
 # haproxy, ethtool and libfaketime. What docs/contributors/reliability.md publishes:
-#   make failover-drill ARGS="--rounds 10 --goals --write"
+#   make failover-drill ARGS="--rounds 10 --goals"
 failover-drill: environment-dev build/failover-venv/installed
 	PYTHONPATH=tests $(BIN)/python -m failover --patroni build/failover-venv/bin/python $(ARGS)
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from failover.hosts import ROOT
 from failover.inside import OUTCOMES, Plan
 from failover.namespaces import inside
-from failover.report import PAGE, rows_of, show, write
+from failover.report import rows_of, show
 from failover.run import Outcome
 from failover.scenarios import SCENARIOS
 from support.servers import temporary_folder
@@ -37,7 +37,6 @@ _SHORT = ("switch-over on request", "primary: process killed", "Sentinel: master
 @click.option("--only", multiple=True, metavar="TEXT", help="Only scenarios whose names begin like this.")
 @click.option("--short", is_flag=True, help="Only three scenarios, as every night.")
 @click.option("--goals", is_flag=True, help="Only scenarios that have a goal.")
-@click.option("--write", "writes", is_flag=True, help="Write the rows into docs/contributors/reliability.md.")
 @click.option(
     "--replication",
     "kinds",
@@ -59,7 +58,6 @@ def main(
     only: tuple[str, ...],
     short: bool,
     goals: bool,
-    writes: bool,
     kinds: tuple[str, ...],
     pooler: bool,
     seconds: float | None,
@@ -67,8 +65,6 @@ def main(
     keep: bool,
 ) -> None:
     """Let servers, hosts and networks fail under load, and count what was lost."""
-    if writes and (pooler or seconds is not None):
-        raise click.UsageError("Only usual faults are written: leave out --seconds and --pooler.")
     needed = [name for name in _NEEDED if pooler or name != "pgbouncer"]
     if missing := [_NEEDED[name] for name in needed if not shutil.which(name)]:
         raise click.ClickException(f"Install what is missing: apt-get install {' '.join(missing)}")
@@ -108,8 +104,6 @@ def main(
             else:
                 shutil.rmtree(folder, ignore_errors=True)
     rows = rows_of(Outcome(**json.loads(line)) for line in results.splitlines())
-    if writes:
-        PAGE.write_text(write(rows, PAGE.read_text()))
     sys.exit(0 if show(rows, console) and not ended_badly else 1)
 
 

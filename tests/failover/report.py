@@ -1,24 +1,18 @@
-"""The table of all rounds, on the terminal and in docs/contributors/reliability.md."""
+"""The table of all rounds, as docs/contributors/reliability.md has it."""
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
-from rich.box import MARKDOWN
 from rich.console import Console
-from rich.table import Table
 
 from drill.count import describe
 from failover.run import Outcome
 from failover.scenarios import SCENARIOS
 
-PAGE = Path(__file__).parents[2] / "docs/contributors/reliability.md"
-_HEADING = "| what fails | rounds | next write (s) | at worst | failed requests | lost | doubled |"
-#: The table in the page: the line below its heading, and its rows.
-_TABLE = re.compile(rf"{re.escape(_HEADING)}\n\|[- |:]+\|\n(?P<rows>(?:\|.*\n)*)")
+_HEADING = """| what fails | rounds | next write (s) | at worst | failed requests | lost | doubled |
+| --- | --- | --- | --- | --- | --- | --- |"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +32,6 @@ class Row:
             + (f", for {lasts:g} s" if lasts else "")
             + ("" if self.synchronous else ", asynchronous")
         )
-
-    @property
-    def goal(self) -> str:
-        """Return the goals for the median and for the longest time, in seconds."""
-        goals = SCENARIOS[self.name].goals
-        return f"{goals[0]:g}, {goals[1]:g}" if goals else ""
 
     def middle(self) -> float:
         """Return the median of the times."""
@@ -91,35 +79,16 @@ def rows_of(outcomes: Iterable[Outcome]) -> list[Row]:
 
 def show(rows: Iterable[Row], console: Console) -> bool:
     """Print all rows, and what is wrong. Return True if all is as promised."""
-    table = Table(
-        *("what fails", "rounds", "next write (s)", "at worst", "goal"),
-        *("failed", "requests", "lost", "named", "doubled", "wrong"),
-        box=MARKDOWN,
-    )
-    bad = []
+    console.print(_HEADING)
+    bad, missed = [], []
     for row in rows:
+        console.print(row.line())
         bad += [it for it in row.rounds if not it.is_good]
-        counts = ("failed", "requests", "lost", "named", "doubled", "wrong")
-        table.add_row(
-            *(row.title, str(len(row.rounds)), f"{row.middle():.1f}", f"{row.worst():.1f}"),
-            row.goal + ("" if row.meets_goal() else " MISSED"),
-            *(str(row.count(field)) for field in counts),
-        )
-    console.print(table)
+        missed += [] if row.meets_goal() else [row]
+    for row in missed:
+        console.print(f"{row.title} misses its goals.")
     for outcome in bad:
         for what in ("lost", "named", "doubled", "wrong"):
             if getattr(outcome, what):
                 console.print(f"{outcome.scenario}: {what}: {describe(getattr(outcome, what))}")
-    return not bad and all(row.meets_goal() for row in rows)
-
-
-def write(rows: Iterable[Row], page: str) -> str:
-    """Return the page with these rows. Those of other scenarios stay as they are."""
-    table = _TABLE.search(page)
-    if not table:
-        raise ValueError(f"The page has no table with this heading: {_HEADING}")
-    lines = {line.split(" | ")[0].removeprefix("| "): line for line in table["rows"].splitlines()}
-    lines |= {row.title: row.line() for row in rows}
-    order = [Row(name, kind, []).title for kind in (True, False) for name in SCENARIOS]
-    known = (lines[title] for title in order if title in lines)
-    return page[: table.start("rows")] + "".join(f"{line}\n" for line in known) + page[table.end() :]
+    return not bad and not missed

@@ -13,9 +13,6 @@ from benchmarks import chaos  # benchmarks is beside src, not installed
 from benchmarks import report as bench_report
 from benchmarks.compare import change_of
 
-from failover import report
-from failover.run import Outcome
-
 
 def test_rounds_that_agree_are_a_change() -> None:
     change = change_of([(100, 120), (90, 109), (200, 238), (50, 60), (70, 85)])
@@ -58,22 +55,3 @@ def test_our_rows_of_chaos_replace_earlier_ones() -> None:
     assert changed <= set(places)
     for place in places:
         assert written[place - 2].count("|") == written[place].count("|")
-
-
-def test_rows_of_the_failover_drill_replace_those_of_the_same_faults() -> None:
-    def outcome(name: str, *, seconds: float, lost: int = 0) -> Outcome:
-        numbers = [str(number) for number in range(lost)]
-        return Outcome(name, not lost, seconds, 2, 1_000, 100, lost=numbers, named=numbers)
-
-    name = "primary: cut from its peers"
-    outcomes = [outcome(name, seconds=seconds) for seconds in (30.0, 20.0, 21.0)]
-    page = report.PAGE.read_text()
-    written = report.write(report.rows_of([*outcomes, outcome(name, seconds=9.0, lost=3)]), page)
-    rows = [
-        f"| {name}, for 30 s | 3 | 21.0 | 30.0 | 6 of 3,000 | 0 | 0 |",
-        f"| {name}, for 30 s, asynchronous | 1 | 9.0 | 9.0 | 2 of 1,000 | 3, 3 named | 0 |",
-    ]
-    assert set(rows) <= set(written.splitlines())
-    changed = set(page.splitlines()) ^ set(written.splitlines())
-    assert all(line.startswith(f"| {name}") for line in changed)
-    assert report.write([], written) == written
