@@ -120,7 +120,6 @@ UNDONE = replace(
 )
 READ_LATER = replace(READ, request_id="r5", invoked=9.0, ended=9.5, said="UNKNOWN", told="")
 AGAIN = replace(PROCESSED, request_id="r6", invoked=10.0, ended=11.0, told="A-2")
-BOTH = [ATTEMPT, replace(ATTEMPT, request_id="r6")]
 
 WITHDRAWN = replace(PROCESSED, status=429, told="")
 RESTAGED = replace(STAGED, invoked=2.2, ended=2.4, question=replace(STAGED.question, version="Rokin 2"))
@@ -160,47 +159,6 @@ BROKEN: dict[str, list[tuple[list[Event], Tables]]] = {
     ],
 }
 
-#: Histories that look like a loss to a client, but are not.
-SOUND: dict[str, tuple[list[Event], Tables]] = {
-    "a status from before the account": (
-        [STAGED, replace(READ, invoked=2.5, said="UNKNOWN", told=""), PROCESSED],
-        TABLES,
-    ),
-    "a request without an answer may have created it": (
-        [STAGED, replace(PROCESSED, status=None, told=""), replace(WITHDRAWN, request_id="r4")],
-        TABLES,
-    ),
-    "a staging without an answer may have come last": (
-        [replace(STAGED, status=None), RESTAGED, PROCESSED],
-        TABLES,
-    ),
-    "a refusal tells the number of what another request created": (
-        [STAGED, replace(PROCESSED, status=None, told=""), replace(PROCESSED, request_id="r4", status=400)],
-        TABLES,
-    ),
-    "undone and created again": (
-        [
-            STAGED,
-            PROCESSED,
-            READ,
-            UNDONE,
-            READ_LATER,
-            AGAIN,
-            replace(READ, invoked=12.0, ended=13.0, told="A-2"),
-        ],
-        replace(TABLES, attempts=BOTH),
-    ),
-    "an undo that kept the account": (
-        [STAGED, PROCESSED, replace(UNDONE, status=400, said="KEPT"), replace(READ, invoked=9.0)],
-        TABLES,
-    ),
-    "an undo of which nobody knows the end": (
-        [STAGED, PROCESSED, replace(UNDONE, status=None, said=""), AGAIN],
-        replace(TABLES, attempts=BOTH),
-    ),
-    "withdrawn and never created": ([STAGED, WITHDRAWN], Tables([replace(ATTEMPT, outcome="WITHDRAWN")])),
-}
-
 
 def losses(events: list[Event], tables: Tables) -> dict[str, list[str]]:
     history = History()
@@ -219,11 +177,6 @@ def test_every_promise_has_a_history_that_breaks_it() -> None:
 )
 def test_a_history_that_breaks_a_promise_is_found(promise: str, case: int) -> None:
     assert promise in losses(*BROKEN[promise][case])
-
-
-@pytest.mark.parametrize("name", SOUND)
-def test_a_sound_history_breaks_none(name: str) -> None:
-    assert losses(*SOUND[name]) == {}
 
 
 @pytest.mark.parametrize("name", BUGS)
