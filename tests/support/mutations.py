@@ -97,7 +97,8 @@ _NASTY: list[Any] = [
     "١٢٣",
 ]
 
-_ANY = st.sampled_from(_NASTY) | st.recursive(
+#: Any JSON, often a value that is nearly valid.
+ANY_JSON = st.sampled_from(_NASTY) | st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(), below, max_size=3),
     max_leaves=5,
@@ -135,7 +136,7 @@ def damaged_accounts(draw: st.DrawFn, supplier: str = "S") -> Any:
         container, key = draw(st.sampled_from(found))
         match draw(st.sampled_from(["replace", "replace", "remove", "rename", "swap", "double"])):
             case "replace":
-                container[key] = deepcopy(draw(_ANY))
+                container[key] = deepcopy(draw(ANY_JSON))
             case "remove":
                 del container[key]
             case "rename" if isinstance(container, dict):
