@@ -40,8 +40,8 @@ from drill.scene import IN_PROGRESS, SUPPLIER, Address, obtain_token
 from drill.upgrade import Hosts, Version, failures
 from migration_service_client.command import main as run_client
 from migration_service_local.sandbox import SandboxServer
-from migration_service_local.servers.ports import LOOPBACK
-from support.mail_box import Mailbox, free_port
+from migration_service_local.servers.ports import LOOPBACK, random_free_port
+from support.mail_box import Mailbox
 from support.receivers import Receiver
 from support.servers import COMMAND, EmbeddedServers, temporary_folder, wait_until
 from support.web_servers import ROOT, nginx
@@ -69,7 +69,7 @@ class _Drill:
         self.servers, self.folder, self._stack = servers, folder, stack
         self.box, self.mail_password = Mailbox(), "first"
         mail = Controller(
-            *(self.box, LOOPBACK, free_port()), authenticator=self._log_in, auth_require_tls=False
+            *(self.box, LOOPBACK, random_free_port()), authenticator=self._log_in, auth_require_tls=False
         )
         mail.start()
         stack.callback(mail.stop)

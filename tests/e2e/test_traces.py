@@ -22,7 +22,7 @@ from migration_service.services.webhooks.secrets import Seal
 from migration_service.states import EmailMoment
 from migration_service_local.servers.ports import LOOPBACK, random_free_port
 from support.batch_client import NDJSON, ndjson
-from support.mail_box import SENDER, Mailbox, free_port
+from support.mail_box import SENDER, Mailbox
 from support.receivers import Receiver, receiving
 from support.servers import wait_until
 from support.supplier_client import API, SupplierClient
@@ -74,7 +74,7 @@ def test_one_id_follows_an_account_through_all_logs_and_one_trace_has_its_reques
         customer = {"given_name": name, "family_name": "de Vries", "email": f"{name}@customers.example"}
         account["customers"] = [customer]
     logs = _Logs(tmp_path / "web.log", tmp_path / "worker.log")
-    mail = Controller(box := Mailbox(), hostname=LOOPBACK, port=free_port())
+    mail = Controller(box := Mailbox(), hostname=LOOPBACK, port=random_free_port())
     mail.start()
     web = random_free_port()
     traced = {"OTEL_BSP_SCHEDULE_DELAY": "100"}

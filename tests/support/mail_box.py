@@ -1,6 +1,5 @@
 """A mail server's mailbox, for the tests of messages."""
 
-import socket
 from collections.abc import Callable
 from email import message_from_bytes
 from email.message import EmailMessage
@@ -38,10 +37,3 @@ class Mailbox:
     @property
     def message_ids(self) -> list[str]:
         return [str(message["Message-ID"]) for message in self.messages]
-
-
-def free_port() -> int:
-    """Return a port of this machine that nobody uses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -16,6 +16,7 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 from migration_service.config import SettingsError
 from migration_service.emails import messages, smtp
+from migration_service_local.servers.ports import random_free_port
 
 
 class Mailbox:
@@ -61,9 +62,7 @@ def start_smtp(mailbox: Mailbox) -> Iterator[Callable[..., str]]:
     controllers: list[Controller] = []
 
     def start(**options: Any) -> str:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = random_free_port()
         controller = Controller(mailbox, hostname="127.0.0.1", port=port, **options)
         controller.start()
         controllers.append(controller)

@@ -29,8 +29,9 @@ from migration_service.services.webhooks.outbox import Webhooks
 from migration_service.services.webhooks.secrets import Seal
 from migration_service.tasks import deliveries
 from migration_service.tasks.app import MigrationCelery, celery_app
+from migration_service_local.servers.ports import random_free_port
 from support.factories import Customer, close_celery
-from support.mail_box import SENDER, Mailbox, free_port
+from support.mail_box import SENDER, Mailbox
 from support.messages import noted_messages
 from support.receivers import Receiver, receiving
 from support.servers import wait_until
@@ -160,7 +161,7 @@ def mailbox() -> Mailbox:
 @pytest.fixture
 def controller(mailbox: Mailbox) -> Iterator[Controller]:
     """A real mail server, which a test may stop."""
-    controller = Controller(mailbox, hostname="127.0.0.1", port=free_port())
+    controller = Controller(mailbox, hostname="127.0.0.1", port=random_free_port())
     controller.start()
     yield controller
     if not controller.loop.is_closed():
