@@ -53,7 +53,8 @@ class RawServer:
         self.heads: list[bytes] = []
         self._script = script
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.port = int(self._listener.getsockname()[1])
+        self.url = f"http://127.0.0.1:{self.port}"
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
 

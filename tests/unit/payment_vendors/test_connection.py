@@ -4,11 +4,10 @@ import contextlib
 import json
 import re
 import socket
-import ssl
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from migration_service.errors import (
     ServiceError,
 )
 from migration_service.payment_vendors.connection import CallLimits, VendorConnection
+from support.tls_proxy import TlsProxy
 
 # `say` closes the connection. Unless the answer announces it, the client may use the connection again.
 SOUND = b'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 11\r\n\r\n{"a": "b"}\n'
@@ -266,75 +266,30 @@ def test_cookies_are_not_stored(start_server: Callable[..., Any], limits: CallLi
     assert all(b"cookie" not in head.lower() for head in server.heads)
 
 
-@pytest.fixture
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture
-def start_tls_server(authority: trustme.CA) -> Iterator[Callable[[str], str]]:
-    """Start a server with a certificate for a name. Return its URL."""
-    listeners: list[socket.socket] = []
-
-    def serve(listener: socket.socket, context: ssl.SSLContext) -> None:
-        while True:
-            try:
-                plain, _ = listener.accept()
-            except OSError:
-                return
-            try:
-                with plain, context.wrap_socket(plain, server_side=True) as connection:
-                    connection.recv(65536)
-                    connection.sendall(SOUND)
-            except OSError:
-                continue
-
-    def start(name: str) -> str:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        authority.issue_cert(name).configure_cert(context)
-        listener = socket.create_server(("127.0.0.1", 0))
-        listeners.append(listener)
-        threading.Thread(target=serve, args=(listener, context), daemon=True).start()
-        return f"https://127.0.0.1:{listener.getsockname()[1]}"
-
-    yield start
-    for listener in listeners:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-
-
-@pytest.fixture
-def _trusted(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The authority of the test servers is trusted with the usual variable."""
-    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
-
-
-def test_a_certificate_of_an_unknown_authority_is_a_permanent_error(
-    start_tls_server: Callable[[str], str], limits: CallLimits
+def test_a_certificate_is_that_of_the_name_by_an_authority_that_is_trusted(
+    start_server: Callable[..., Any], limits: CallLimits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(PaymentVendorUnreachableError, match="certificate"):
-        VendorConnection(name="self-signed", url=start_tls_server("127.0.0.1"), limits=limits).get("x")
+    authority, server = trustme.CA(), start_server(say(SOUND))
+    right, wrong = (
+        TlsProxy("127.0.0.1", server.port, authority.issue_cert(name))
+        for name in ("127.0.0.1", "vendor.example")
+    )
 
+    def get(proxy: TlsProxy) -> Any:
+        url = f"https://127.0.0.1:{proxy.port}"
+        return VendorConnection(name="vendor", url=url, limits=limits).get("x")
 
-@pytest.mark.usefixtures("_trusted")
-def test_a_certificate_for_another_name_is_a_permanent_error(
-    start_tls_server: Callable[[str], str], limits: CallLimits
-) -> None:
-    with pytest.raises(PaymentVendorUnreachableError, match="certificate"):
-        VendorConnection(name="other", url=start_tls_server("vendor.example"), limits=limits).get("x")
-
-
-@pytest.mark.usefixtures("_trusted")
-def test_a_private_authority_can_be_trusted_with_the_usual_variable(
-    start_tls_server: Callable[[str], str], limits: CallLimits
-) -> None:
-    url = start_tls_server("127.0.0.1")
-    assert VendorConnection(name="private", url=url, limits=limits).get("x") == {"a": "b"}
+    with right, wrong:
+        with pytest.raises(PaymentVendorUnreachableError, match="certificate"):
+            get(right)
+        authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
+        assert get(right) == {"a": "b"}
+        with pytest.raises(PaymentVendorUnreachableError, match="certificate"):
+            get(wrong)
 
 
 def test_a_server_without_tls_is_a_permanent_error(limits: CallLimits) -> None:
-
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=_greet_in_plain_text, args=(listener,))
         thread.start()
