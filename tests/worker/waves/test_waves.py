@@ -14,7 +14,7 @@ from migration_service.services.batches.intake import upload as batch_upload
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.batches.work.execution import perform_chunk
 from support.audit import audited
-from support.wave_client import DAY, EVENING, NIGHT, NOON, WaveClient
+from support.wave_client import DAY, EVENING, NIGHT, WaveClient
 
 
 @pytest.fixture(autouse=True)
@@ -102,49 +102,3 @@ def _recover(waves: WaveClient) -> None:
         session.execute(
             update(BatchChunk).where(BatchChunk.state == "DISPATCHED").values(state="PENDING", attempts=None)
         )
-
-
-def test_a_batch_is_not_run_outside_the_window_once_its_wave_was_resumed_there(waves: WaveClient) -> None:
-    waves.stage(5)
-    plan = waves.plan({"rest": True, "window": NIGHT})
-    batch_id = plan["waves"][0]["batch_id"]
-    waves.now = EVENING
-    waves.sweep()
-    assert waves.act(plan, 1, "pause").status_code == 200
-    waves.now = NOON + DAY
-    assert waves.act(plan, 1, "resume").json["waves"][0]["reason"] == "window_closed"
-    assert waves.batches.change(batch_id, "resume").status_code == 200
-    waves.batches.work()  # no sweep has run, and beat may be dead
-    assert (waves.batches.get(batch_id)["reason"], _created(waves)) == ("window_closed", [])
-
-
-def test_by_hand_a_wave_begins_only_within_its_window(waves: WaveClient) -> None:
-    waves.stage(5)
-    plan = waves.plan({"rest": True, "window": NIGHT})
-    refused = waves.act(plan, 1, "start")
-    assert (refused.status_code, refused.json["code"]) == (400, "wave_window_closed")
-    waves.now = EVENING
-    assert waves.act(plan, 1, "start").json["waves"][0]["state"] == "RUNNING"
-
-
-def test_a_person_who_pauses_keeps_the_wave_out_of_its_next_window(waves: WaveClient) -> None:
-    waves.stage(10)
-    plan = waves.plan({"rest": True, "window": NIGHT})
-    waves.now = EVENING
-    waves.sweep()
-    waves.now = NOON + DAY
-    waves.sweep()
-    assert _wave(waves, plan, 1)["reason"] == "window_closed"
-    assert waves.act(plan, 1, "pause").json["waves"][0]["reason"] is None
-    waves.now = EVENING + DAY
-    waves.run()
-    assert (waves.states(plan), _created(waves)) == (["PAUSED"], [])
-    waves.now = NOON + 2 * DAY
-    resumed = waves.act(plan, 1, "resume").json["waves"][0]
-    assert (resumed["state"], resumed["reason"]) == ("PAUSED", "window_closed")
-    assert _told(waves, plan)[-1] == ("wave.released", "1")
-    waves.run()
-    assert not _created(waves)
-    waves.now = EVENING + 2 * DAY
-    waves.run()
-    assert (waves.states(plan), len(_created(waves))) == (["CLEAN"], 10)

@@ -14,6 +14,7 @@ from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.batches.results.reverted import Reverted, count_reverted
 from migration_service.services.waves.acts import (
     approve_wave,
+    pause_wave,
     reconcile_wave,
     resume_wave,
     start_wave,
@@ -26,6 +27,7 @@ from migration_service.states import BatchState, ImportState, UndoOutcome, WaveS
 from support.factories import Customer
 from unit.services.undo.undo_rows import add_pending
 from unit.services.waves.wave_rows import (
+    CLOSED_NOW,
     EVENING,
     acts,
     add_to_wave,
@@ -59,6 +61,23 @@ def test_a_wave_neither_begins_nor_goes_on_before_its_turn(
     with pytest.raises(errors.WaveStateError, match="An earlier wave has not ended"):
         act(session, plan, wave)
     assert (earlier.state, wave.state) == ("RECONCILING", state), "what was approved does not exist any more"
+
+
+def test_outside_of_its_window_a_wave_is_not_started_and_a_person_may_keep_it_out_of_the_next_one(
+    session: Session, customer: Customer, other: Customer, now: datetime
+) -> None:
+    plan, wave = make_wave(session, customer, WaveState.WAITING, time_window=CLOSED_NOW)
+    with pytest.raises(errors.WaveWindowClosedError, match="It opens at 2026-03-03T06:00:00Z"):
+        start_wave(session, plan, wave)
+    assert (wave.state, batch_of(session, wave).state) == ("WAITING", "PAUSED")
+    closed = "window_closed"
+    plan, wave = make_wave(session, other, WaveState.PAUSED, time_window=CLOSED_NOW, reason=closed)
+    batch = batch_of(session, wave, reason=closed)
+    for act, reason in ((pause_wave, None), (resume_wave, closed)):
+        act(session, plan, wave)
+        assert (wave.state, wave.reason, batch.reason) == ("PAUSED", reason, reason)
+    assert batch.runs_until == now, "also if somebody resumes the batch on its own"
+    assert [action for action, _, _ in acts(session)] == ["wave.paused", "wave.released"]
 
 
 @pytest.mark.parametrize("name", ["reconcile", "approve"])
