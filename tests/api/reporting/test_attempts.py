@@ -247,14 +247,18 @@ def test_accounts_are_filtered_by_change_and_written_as_csv(batches: BatchClient
     assert codes_of(accounts("?change=mended")) == [("change", "invalid_choice")]
 
 
-def test_batches_of_two_suppliers_are_not_compared(batches: BatchClient, another: SupplierClient) -> None:
+def test_batches_of_two_suppliers_or_kinds_are_not_compared(
+    batches: BatchClient, another: SupplierClient
+) -> None:
     own, other = (batches.start([b"{}"], "validate") for _ in range(2))
     foreign = BatchClient(another, batches.resources).start([b"{}"], "validate")
     with batches.supplier.Session.begin() as session:
         supplier_id = session.get_one(Batch, foreign).import_supplier_id
         session.execute(update(Batch).where(Batch.id == other).values(import_supplier_id=supplier_id))
-    answer = batches.supplier.get(f"/batches/{own}/comparison/{other}/")
-    assert (answer.status_code, json_of(answer)["code"]) == (400, "batches_not_comparable")
+    notes = batches.start([b"{}"], "validate", kind="notes")
+    for second in (other, notes):
+        answer = batches.supplier.get(f"/batches/{own}/comparison/{second}/")
+        assert (answer.status_code, json_of(answer)["code"]) == (400, "batches_not_comparable")
     for pair in ((own, foreign), (foreign, own), (own, uuid4()), (own, "..%2F1")):
         for ending in ("", "accounts/"):
             answer = batches.supplier.get(f"/batches/{pair[0]}/comparison/{pair[1]}/{ending}")

@@ -80,29 +80,6 @@ def test_a_piece_that_takes_too_long_is_worked_on_again_in_smaller_ones(
     assert counts(batches.get(batch_id)) == {"IMPORTED": 20}
 
 
-@pytest.mark.parametrize(
-    ("status", "state"), [(SupplierStatus.PAUSED, "WAITING"), (SupplierStatus.COMPLETE, "STOPPED")]
-)
-def test_a_batch_pauses_and_stops_with_its_supplier(
-    batches: BatchClient, status: SupplierStatus, state: str
-) -> None:
-    batch_id = batches.start(batches.supplier.accounts(2))
-    batches.supplier.set_status(status)
-    batches.work()
-    batches.work()  # the end is told once no worker has lines
-    report = batches.get(batch_id)
-    assert (report["state"], counts(report)) == (state, {"PENDING": 2})
-    assert report["reason"] == f"import_supplier_{status.lower()}"
-    assert (report["finished_at"] is None) == (state == "WAITING"), "only a batch that is over has an end"
-    batches.supplier.set_status(SupplierStatus.ONGOING)
-    if state == "STOPPED":
-        assert batches.change(batch_id, "resume").status_code == 200
-        assert batches.get(batch_id)["finished_at"] is None
-    batches.work()
-    report = batches.get(batch_id)
-    assert (report["state"], report["reason"], counts(report)) == ("COMPLETED", None, {"IMPORTED": 2})
-
-
 _MARK = b"\xef\xbb\xbf"
 
 

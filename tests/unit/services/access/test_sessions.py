@@ -105,25 +105,6 @@ def test_a_token_that_is_reused_later_ends_only_its_session(
     assert entry.details == {"api_key": customer.prefix, "reason": "refresh_token_reused"}
 
 
-def test_an_operator_ends_one_session(
-    sessions: sessionmaker[Session], migrated: Settings, customer: Customer, first: Tokens
-) -> None:
-    with sessions.begin() as session:
-        other = obtain_tokens(session, migrated, customer.api_key)
-        end_session(session, first.payload["sid"])
-        listed = list_sessions(session, api_keys.get_api_key(session, customer.prefix))
-        assert [str(it.id) for it in listed] == [other.payload["sid"]]
-        with pytest.raises(errors.TokenSessionNotFoundError):
-            end_session(session, "nothing")
-    with autocommit(sessions) as statements:
-        with pytest.raises(errors.UnauthenticatedError, match="The session of the token was ended"):
-            authenticate_token(statements, migrated, first.token)
-        authenticate_token(statements, migrated, other.token)
-    with pytest.raises(errors.UnauthenticatedError, match="The session of the token was ended") as refused:
-        _refresh(sessions, migrated, first.refresh_token)
-    assert not isinstance(refused.value, errors.TooManySessionsError)
-
-
 def test_a_token_is_that_of_a_session_of_its_key(
     sessions: sessionmaker[Session], migrated: Settings, first: Tokens
 ) -> None:

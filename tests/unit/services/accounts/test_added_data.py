@@ -27,7 +27,7 @@ from migration_service.services.accounts.added_data import (
     open_accounts,
 )
 from migration_service.services.accounts.ledgers import open_period, read_ledgers
-from migration_service.services.accounts.notes import NoteStatus, add_notes_to_accounts, read_notes
+from migration_service.services.accounts.notes import add_notes_to_accounts, read_notes
 from migration_service.services.accounts.reading import find_account, read_account
 from migration_service.services.accounts.statements import AddedStatements, add_statements_to_accounts
 from migration_service.services.accounts.transaction_checks import (
@@ -219,19 +219,6 @@ def test_a_note_is_read_as_it_was_sent_and_is_pinned_until_its_time(
     read = {"documents": [], "is_pinned": False, "unpin_at": None}
     unpinned = [read | plain, read | over | {"is_pinned": False}]
     assert read_notes(session, opened.id) == [read | pinned, read | for_ever, *unpinned]
-
-
-def test_what_an_existing_note_does_not_have_is_a_warning(session: Session, opened: OpenAccount) -> None:
-    note = {"body": "the same"}
-    posted = [note, note, note | {"is_pinned": False}, note | {"is_pinned": True}]
-    (results,) = add_notes_to_accounts(session, [Addition(opened, {"notes": posted})])
-    assert [it.status for it in results] == [NoteStatus.CREATED, *[NoteStatus.ALREADY_EXISTS] * 3]
-    assert [[warning.attr for warning in it.warnings] for it in results] == [
-        [],
-        [],
-        [],
-        ["notes.3.is_pinned"],
-    ]
 
 
 def _statement(statement_id: str) -> dict[str, Any]:

@@ -1,22 +1,18 @@
 """What the comparison of two batches says of codes and accounts, from their lines and chunks."""
 
-from uuid import UUID
-
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.errors import BatchesNotComparableError
 from migration_service.models import Batch
 from migration_service.services.reporting import comparison
 from migration_service.services.reporting.comparison import (
     ComparedAccount,
     compare_batches,
     find_changed_accounts,
-    get_batches_to_compare,
 )
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import AccountChange, CodeChange
-from support.rows import add_chunk, build_line, make_batch, make_line, make_supplier
+from support.rows import add_chunk, build_line, make_batch, make_line
 
 #: For each account its statuses in the two batches. None: it is not in the batch.
 _STATUSES = {
@@ -171,26 +167,3 @@ def test_codes_are_summed_over_chunks_and_the_most_frequent_ones_come_first(
         *(("error", *it) for it in expected),
         *(("warning", *it) for it in of_warnings),
     ]
-
-
-def test_batches_of_another_supplier_or_kind_are_not_compared(session: Session, known: KnownSupplier) -> None:
-    second = make_supplier(session, "SECOND", known.organisation_id)
-    one, two, notes = (make_batch(session, known, kind=kind) for kind in ("accounts", "accounts", "notes"))
-    theirs = make_batch(session, second)
-
-    def get(before: Batch, after: Batch) -> tuple[UUID, UUID]:
-        found = get_batches_to_compare(
-            session, str(before.id), str(after.id), organisation_id=known.organisation_id
-        )
-        return found[0].id, found[1].id
-
-    assert get(one, two) == (one.id, two.id)
-    with pytest.raises(BatchesNotComparableError) as refused:
-        get(one, theirs)
-    assert refused.value.detail == BatchesNotComparableError.default_detail
-    with pytest.raises(BatchesNotComparableError) as refused:
-        get(one, notes)
-    assert refused.value.detail == (
-        f"Batch {one.id} is of kind accounts, and batch {notes.id} of kind notes. "
-        "Only batches of one kind can be compared."
-    )

@@ -5,13 +5,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
 from migration_service.errors import DuplicateLineError
 from migration_service.models import Account, Batch, Customer, CustomerEmail, ImportSupplier, ServiceLimit
-from migration_service.services.reporting import counts, import_suppliers, work
+from migration_service.services.reporting import counts, work
 from migration_service.services.reporting.emails import count_emails, list_emails
 from migration_service.services.reporting.history import count_created_by_day, count_failures_by_code
 from migration_service.services.setup.suppliers import KnownSupplier
@@ -217,33 +216,6 @@ def test_the_most_frequent_codes_of_what_is_refused_now_come_first(
     assert count_failures_by_code(session, known.id, limit=2) == expected[:2]
     _fail(session, third, *((f"more {number}", f"d{number}") for number in range(9)))
     assert len(count_failures_by_code(session, known.id)) == 10
-
-
-_NONE = {"PENDING": 0, "IN_PROGRESS": 0, "IMPORTED": 0, "SKIPPED": 0}
-
-
-@pytest.fixture
-def second(session: Session, known: KnownSupplier, other: KnownSupplier) -> KnownSupplier:
-    """Insert accounts, and return another supplier of the first organisation, whose code comes first."""
-    made = rows.make_supplier(session, "ANOTHER", known.organisation_id)
-    paused = {"status": "Paused", "profile": "strict"}
-    session.execute(update(ImportSupplier).where(ImportSupplier.id == made.id).values(paused))
-    for supplier, states in (
-        (known, ("PENDING", "IMPORTED", "IMPORTED", "IN_PROGRESS")),
-        (made, ("SKIPPED",)),
-        (other, ("PENDING",)),
-    ):
-        for number, state in enumerate(states):
-            rows.make_process(session, supplier, str(number), state=state)
-    return made
-
-
-def test_states_are_counted_for_the_suppliers_that_are_named(
-    session: Session, known: KnownSupplier, second: KnownSupplier
-) -> None:
-    found = import_suppliers.count_states(session, [second.id, known.id])
-    assert found == {second.id: _NONE | {"SKIPPED": 1}, known.id: found[known.id]}
-    assert sum(found[known.id].values()) == 4
 
 
 @pytest.fixture
