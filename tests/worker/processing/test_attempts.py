@@ -1,21 +1,20 @@
 """An attempt is published again, counted, failed or withdrawn, and holds its slot meanwhile."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
 import pytest
 from redis import Redis
-from sqlalchemy import text, update
+from sqlalchemy import update
 from sqlalchemy.orm import Session as OrmSession
 
 from migration_service.connections import make_redis
 from migration_service.db.base import new_id
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountCreationFailedError, ServiceUnavailableError
-from migration_service.models import AccountImportProcess, Attempt, BatchChunk
+from migration_service.models import Attempt, BatchChunk
 from migration_service.services.processing import attempts
 from migration_service.services.processing import slots as slots_module
 from migration_service.services.processing.attempts import (
@@ -38,63 +37,23 @@ from migration_service.services.processing.slots import (
     reconcile_slots,
 )
 from migration_service.states import ImportState, Outcome
-from migration_service.tasks.accounts import create_set
 from migration_service.tasks.maintenance import sweep_attempts
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """An account whose attempt was accepted, and that no worker has taken yet."""
-
-    supplier: SupplierClient
-    number: str
-    attempt_id: UUID
-
-    def process(self) -> AccountImportProcess:
-        return self.supplier.process_row(self.number)
-
-    def attempt(self) -> Attempt:
-        with self.supplier.Session() as session:
-            return session.get_one(Attempt, self.attempt_id)
-
-    def change(self, **values: Any) -> None:
-        with self.supplier.Session.begin() as session:
-            session.execute(
-                update(AccountImportProcess)
-                .where(AccountImportProcess.attempt_id == self.attempt_id)
-                .values(**values)
-            )
-
-    def grow_old(self, seconds: float = 10.5) -> None:
-        """Let the last message be this many seconds old."""
-        self.change(dispatched_at=text(f"now() - interval '{seconds} seconds'"))
+from worker.processing.begun import Begun, begin, run_redelivered
 
 
 @pytest.fixture
 def begun(supplier: SupplierClient) -> Begun:
     [account] = supplier.accounts()
-    number = account["external_account_number"]
-    assert supplier.stage(account).status_code == 201
-    assert supplier.process(number).status_code == 202
-    return Begun(supplier, number, supplier.current_attempt(number))
+    return begin(supplier, account)
 
 
 @pytest.fixture
 def session(supplier: SupplierClient) -> Iterator[OrmSession]:
     with supplier.Session() as session:
         yield session
-
-
-def redelivered() -> None:
-    # The types have the signature of Task.run only. This method makes a Context of its keywords.
-    create_set.push_request(delivery_info={"redelivered": True})  # type: ignore[call-arg]
-    try:
-        create_set.run()
-    finally:
-        create_set.pop_request()
 
 
 def take(session: OrmSession, *served: int) -> UUID | None:
@@ -195,7 +154,7 @@ def test_a_message_that_is_redelivered_after_the_account_was_created_does_nothin
     assert perform_attempt(worker_resources.Session, begun.attempt_id)
     before = begun.process().service_account_number
     for _ in range(MAX_TRIES + 1):
-        redelivered()
+        run_redelivered()
     after = begun.process()
     assert (after.state, after.service_account_number, after.tries) == (ImportState.IMPORTED, before, 1)
     assert begun.attempt().outcome == Outcome.SUCCEEDED

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from sqlalchemy import func, select, text, update
+from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service import models
@@ -29,22 +29,31 @@ from migration_service.tasks.app import celery_app
 from migration_service.tasks.maintenance import sweep_attempts
 from migration_service.tasks.resources import WorkerResources
 from support.supplier_client import SupplierClient
+from worker.processing.begun import Begun, begin, run_redelivered
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Accounts whose attempts were accepted, and that no worker has taken yet."""
-
     supplier: SupplierClient
-    numbers: list[str]
-    ids: list[UUID]
+    accounts: list[Begun]
+
+    @property
+    def numbers(self) -> list[str]:
+        return [it.number for it in self.accounts]
+
+    @property
+    def ids(self) -> list[UUID]:
+        return [it.attempt_id for it in self.accounts]
 
     def states(self) -> list[str]:
-        return [process.state for process in self._processes()]
+        return [it.process().state for it in self.accounts]
 
     def tries(self) -> list[int]:
         """How often each was given to a worker."""
-        return [process.tries for process in self._processes()]
+        return [it.process().tries for it in self.accounts]
+
+    def outcomes(self) -> list[str | None]:
+        return [it.attempt().outcome for it in self.accounts]
 
     def created(self) -> dict[str, str]:
         """The service account numbers of their accounts, by external account number."""
@@ -58,29 +67,9 @@ class Waiting:
             )
             return {row.external_account_number: row.service_account_number for row in rows}
 
-    def outcomes(self) -> list[str | None]:
-        with self.supplier.Session() as session:
-            return [session.get_one(models.Attempt, id_).outcome for id_ in self.ids]
-
-    def change(self, place: int, **values: Any) -> None:
-        with self.supplier.Session.begin() as session:
-            session.execute(
-                update(models.AccountImportProcess)
-                .where(models.AccountImportProcess.attempt_id == self.ids[place])
-                .values(**values)
-            )
-
-    def _processes(self) -> list[models.AccountImportProcess]:
-        return [self.supplier.process_row(number) for number in self.numbers]
-
 
 def wait_for_workers(supplier: SupplierClient, count: int, **fields: Any) -> Waiting:
-    numbers = []
-    for account in supplier.accounts(count):
-        assert supplier.stage(account).status_code == 201
-        numbers.append(account["external_account_number"])
-        assert supplier.process(numbers[-1], **fields).status_code == 202
-    return Waiting(supplier, numbers, [supplier.current_attempt(number) for number in numbers])
+    return Waiting(supplier, [begin(supplier, account, **fields) for account in supplier.accounts(count)])
 
 
 def messages(resources: WorkerResources, task: str) -> int:
@@ -109,15 +98,6 @@ def create_all(resources: WorkerResources) -> tuple[int, int]:
     """Perform a set; return how many ended, and how many were set apart."""
     ended, apart = perform_set(resources.Session, resources.redis, publish=lambda: None)
     return len(ended), len(apart.waiting)
-
-
-def redelivered() -> str:
-    """The task, with a message that came back."""
-    tasks.create_set.push_request(delivery_info={"redelivered": True})  # type: ignore[call-arg]
-    try:
-        return tasks.create_set.run()
-    finally:
-        tasks.create_set.pop_request()
 
 
 def test_all_that_wait_are_created_together(
@@ -177,8 +157,7 @@ def test_a_set_has_accounts_of_several_suppliers_and_messages_for_the_customers_
     customer = {"given_name": "Anne", "family_name": "Smit", "email": "anne@customers.example"}
     for client in (supplier, sending):
         (account,) = client.accounts()
-        assert client.stage(account | {"customers": [customer]}).status_code == 201
-        assert client.process(account["external_account_number"]).status_code == 202
+        begin(client, account | {"customers": [customer]})
     assert create_all(worker_resources) == (2, 0)
     with supplier.Session() as session:
         owner = (
@@ -230,8 +209,8 @@ def test_an_account_that_the_database_refuses_fails_alone(
 ) -> None:
     """One bad account among 31 good ones: they are created, and only it fails."""
     waiting = wait_for_workers(supplier, 32)
-    waiting.change(
-        7, payload=models.AccountImportProcess.payload.concat({"customers": [{"date_of_birth": "never"}]})
+    waiting.accounts[7].change(
+        payload=models.AccountImportProcess.payload.concat({"customers": [{"date_of_birth": "never"}]})
     )
     assert create_all(worker_resources) == (0, 32)
     assert waiting.created() == {}
@@ -263,7 +242,7 @@ def test_payloads_of_older_rules_are_set_apart_and_the_others_created(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     waiting = wait_for_workers(supplier, 3)
-    waiting.change(1, rules_version="older")
+    waiting.accounts[1].change(rules_version="older")
     assert create_all(worker_resources) == (2, 1)
     assert waiting.tries() == [1, 2, 1]
     assert perform_attempt(worker_resources.Session, waiting.ids[1])
@@ -284,9 +263,9 @@ def test_a_message_that_came_back_sets_all_that_wait_apart(
 ) -> None:
     """Its worker died, perhaps of one of them."""
     waiting = wait_for_workers(supplier, 3)
-    assert redelivered() == "4 accounts: 3 set apart, to run alone, 1 alone: SUCCEEDED"
+    assert run_redelivered() == "4 accounts: 3 set apart, to run alone, 1 alone: SUCCEEDED"
     assert waiting.tries() == [2, 2, 2]
-    assert redelivered() == "1 account: 1 alone: SUCCEEDED"
+    assert run_redelivered() == "1 account: 1 alone: SUCCEEDED"
     assert waiting.tries() == [2, 2, 2], "those that wait were given to nobody"
 
 
@@ -295,8 +274,8 @@ def test_a_message_that_comes_back_counts_as_a_try_and_after_the_last_one_the_at
     supplier: SupplierClient, worker_resources: WorkerResources, tries: int, outcome: str
 ) -> None:
     waiting = wait_for_workers(supplier, 1)
-    waiting.change(0, tries=tries)
-    redelivered()
+    waiting.accounts[0].change(tries=tries)
+    run_redelivered()
     assert waiting.outcomes() == [outcome]
     told = worker_resources.redis.lpop(signals.NOTIFICATION_KEY.format(waiting.ids[0]))
     assert (told == signals.ASK_DATABASE.encode()) == (outcome == Outcome.FAILED)
@@ -341,8 +320,8 @@ def test_a_set_whose_worker_was_lost_is_dispatched_again_one_by_one(
         transaction = OpenTransaction.of(session)
         assert len(create_set(transaction, take_set(transaction))) == 2
         session.rollback()  # as the database does when the connection is lost
-    for place in range(2):
-        waiting.change(place, dispatched_at=func.now() - text("interval '11 seconds'"))
+    for account in waiting.accounts:
+        account.grow_old(11)
     sweep_attempts()
     assert waiting.tries() == [2, 2]
     assert [tasks.create_set.run() for _ in range(2)] == ["1 account: 1 alone: SUCCEEDED"] * 2
