@@ -7,11 +7,15 @@ like `COMMANDS`.
 """
 
 import platform
+from collections.abc import Mapping
+from importlib import import_module
 from importlib.metadata import entry_points, version
+from typing import Any
 
 import click
 
-from migration_service.cli.lazy import LazyGroup
+from migration_payloads.files.output import writing
+from migration_service.loading import begin_loading, end_loading
 
 _HERE = "migration_service.cli"
 
@@ -60,6 +64,41 @@ def _show_version(context: click.Context, _option: click.Parameter, asked: bool)
         f"Python {platform.python_version()}"
     )
     context.exit()
+
+
+class LazyGroup(click.Group):
+    """A group of commands that are imported when they are called.
+
+    `commands_at` maps the name of a command to (`module:attribute`, one line of help).
+    """
+
+    def __init__(self, *args: Any, commands_at: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.commands_at = commands_at
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands, in the given order."""
+        return list(self.commands_at)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return the command."""
+        if cmd_name not in self.commands_at:
+            return None
+        module, attribute = self.commands_at[cmd_name][0].split(":")
+        begin_loading()
+        command: click.Command = getattr(import_module(module), attribute)
+        end_loading()
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command. What cannot be written ends it as one sentence with exit status 2."""
+        with writing():
+            return super().invoke(ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing their modules."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_place, line) in self.commands_at.items()])
 
 
 @click.group(

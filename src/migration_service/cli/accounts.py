@@ -7,7 +7,7 @@ from typing import Any, TextIO
 import click
 from sqlalchemy.orm import Session
 
-from migration_service.cli.deciding import BY, WORDS
+from migration_service.cli.options import BY, WORDS
 from migration_service.cli.output import json_option, pick, show_done, show_record, show_tree, together
 from migration_service.cli.session import open_session, read_settings
 from migration_service.db.sql import OpenTransaction

@@ -9,7 +9,7 @@ import click
 
 from migration_payloads.schemas.json import encode_json
 from migration_service.cli import output
-from migration_service.cli.moments import Moment
+from migration_service.cli.options import Moment
 from migration_service.cli.session import open_session, read_settings
 from migration_service.services.audit.chain import read_heads, verify_chain
 from migration_service.services.audit.entries import AuditAction, record

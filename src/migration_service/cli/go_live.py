@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 import click
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.cli.deciding import BY
-from migration_service.cli.moments import Moment
+from migration_service.cli.options import BY, Moment
 from migration_service.cli.output import count, json_option, show_done
 from migration_service.cli.session import open_sessions, read_settings
 from migration_service.services.setup.suppliers import get_import_supplier

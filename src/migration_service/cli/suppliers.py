@@ -6,7 +6,7 @@ import click
 
 from migration_payloads.moments import DEFAULT_TIME_ZONE
 from migration_payloads.profile import Profile
-from migration_service.cli.moments import Moment
+from migration_service.cli.options import Moment
 from migration_service.cli.output import Record, count, json_option, pick, show_done, show_list, show_record
 from migration_service.cli.session import (
     CannotRunError,

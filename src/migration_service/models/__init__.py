@@ -15,6 +15,7 @@ from migration_service.models.access import (
 )
 from migration_service.models.account import Account, Customer, UserDetail
 from migration_service.models.acknowledgement import AcceptedWarning, Acknowledgement
+from migration_service.models.added_data import Note, PaymentInstruction, PaymentVendor, Statement
 from migration_service.models.audit import AuditDay, AuditEntry
 from migration_service.models.batch import Batch, BatchChunk, BatchLine
 from migration_service.models.certificate import Certificate, CertificateLeaf
@@ -33,7 +34,6 @@ from migration_service.models.event import Event, EventConsumer, EventHistory
 from migration_service.models.idempotency import IdempotencyKey
 from migration_service.models.imports import AccountImportProcess, Attempt, SkipMark
 from migration_service.models.ledger import Ledger, LineItem, TaxItem, Transaction
-from migration_service.models.note import Note
 from migration_service.models.operation import (
     ApiKey,
     Backup,
@@ -42,8 +42,6 @@ from migration_service.models.operation import (
     Organisation,
     ServiceLimit,
 )
-from migration_service.models.payment import PaymentInstruction, PaymentVendor
-from migration_service.models.statement import Statement
 from migration_service.models.supply import (
     Agreement,
     BillingConfigurationPeriod,

@@ -7,8 +7,8 @@ from sqlalchemy import ForeignKey, UniqueConstraint, func
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.models.account import Account
+from migration_service.models.added_data import Traced
 from migration_service.models.part import Part, Source, parent_key, value_at
-from migration_service.models.trace import Traced
 from migration_service.states import TransactionPeriod
 
 

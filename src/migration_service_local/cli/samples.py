@@ -24,7 +24,7 @@ from typing import IO
 import click
 
 from migration_payloads.files.output import OutputPath, replacing
-from migration_service.cli.moments import Moment
+from migration_service.cli.options import Moment
 from migration_service_local.samples.accounts import open_book
 from migration_service_local.samples.books import generate_lines
 
