@@ -14,12 +14,14 @@ from migration_service.models.access import (
     TokenSession,
 )
 from migration_service.models.account import Account, Customer, UserDetail
-from migration_service.models.acknowledgement import AcceptedWarning, Acknowledgement
 from migration_service.models.added_data import Note, PaymentInstruction, PaymentVendor, Statement
 from migration_service.models.audit import AuditDay, AuditEntry
 from migration_service.models.batch import Batch, BatchChunk, BatchLine
-from migration_service.models.certificate import Certificate, CertificateLeaf
 from migration_service.models.comparison import (
+    AcceptedWarning,
+    Acknowledgement,
+    Certificate,
+    CertificateLeaf,
     ComparedAccount,
     ComparedLine,
     ComparedPiece,

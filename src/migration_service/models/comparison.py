@@ -1,4 +1,6 @@
-"""Comparisons of what was sent with what was created, which workers do in pieces."""
+"""Comparisons of what was sent with what was created, which workers do in pieces; what was accepted of them;
+and certificates, with the leaves of their accounts.
+"""
 
 from datetime import datetime
 from decimal import Decimal
@@ -159,3 +161,81 @@ class ComparedLine(Base):
     line_number: Mapped[int]
     status: Mapped[str]
     is_acknowledged: Mapped[bool]
+
+
+class Acknowledgement(Base):
+    """A record that an account or an unnumbered line is knowingly not imported.
+
+    It covers the versions sent by then. A version sent and refused later is open again.
+    """
+
+    __tablename__ = "acknowledgement"
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id))
+    #: The account, or None if the line has no number.
+    external_account_number: Mapped[str | None]
+    #: The line, if it has no number. No foreign key: the acknowledgement outlives the line.
+    batch_id: Mapped[UUID | None]
+    line_number: Mapped[int | None]
+    reason: Mapped[str]
+    #: The name given by an operator, or the prefix of an API key.
+    acknowledged_by: Mapped[str]
+    acknowledged_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class AcceptedWarning(Base):
+    """A warning before a wave or go-live that a person accepted, for as long as it says the same."""
+
+    __tablename__ = "accepted_warning"
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id))
+    readiness_check: Mapped[str]
+    #: The sentence that it said.
+    found: Mapped[str]
+    reason: Mapped[str]
+    accepted_by: Mapped[str]
+    accepted_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class Certificate(Base):
+    """A certificate of a supplier's book, or of the accounts of one batch, which workers make in pieces."""
+
+    __tablename__ = "certificate"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id))
+    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id))
+    batch_id: Mapped[UUID | None] = mapped_column(ForeignKey(Batch.id))
+    requested_by: Mapped[str]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    finished_at: Mapped[datetime | None]
+    #: When a message was last published for it, or a worker last did a piece of it.
+    dispatched_at: Mapped[datetime | None]
+    #: After which account or line the next piece begins. None at its beginning.
+    place: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    accounts: Mapped[int] = mapped_column(server_default="0")
+    #: How many of them the platform owned.
+    owned: Mapped[int] = mapped_column(server_default="0")
+    #: The lines before those of the accounts: head, signature and parts. None until it has ended.
+    beginning: Mapped[str | None]
+
+
+class CertificateLeaf(Base):
+    """An account of a certificate. After an erasure only its leaf is left, and its numbers.
+
+    It has no foreign key, because a million are inserted.
+    """
+
+    __tablename__ = "certificate_leaf"
+
+    certificate_id: Mapped[UUID] = mapped_column(primary_key=True)
+    #: Its place in the certificate, from 1.
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    external_account_number: Mapped[str]
+    leaf: Mapped[bytes] = mapped_column(LargeBinary)
+    #: Of the last account of each subtree, the root of that.
+    subtree: Mapped[bytes | None] = mapped_column(LargeBinary)
+    #: What the leaf is the hash of: the numbers, the salted hashes and the salt.
+    entry: Mapped[str | None]

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from migration_service_local.samples.codes import ENERGY_TAX_REDUCTION, cents, split_into_tax_steps, vat
 from migration_service_local.samples.connections import Connection, SampleRegister
 from migration_service_local.samples.dates import Calendar
-from migration_service_local.samples.tariffs import ENERGY_TAX_REDUCTION, cents, split_into_tax_steps, vat
 
 
 class Period(NamedTuple):

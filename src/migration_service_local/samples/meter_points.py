@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from migration_service_local.samples import codes
+from migration_service_local.samples.codes import cents, split_into_tax_steps, vat
 from migration_service_local.samples.connections import Connection
 from migration_service_local.samples.dates import Supply
-from migration_service_local.samples.tariffs import cents, split_into_tax_steps, vat
 
 _LOCATIONS = ("", "", "", "Meterkast", "Kelder", "Garage", "Gang, links van de voordeur")
 
