@@ -27,6 +27,10 @@ _METER_POINT = "supply_addresses.*.meter_points.*"
 _TRANSACTION = "ledgers.*.historical_statement_transactions.*"
 
 
+#: Kinds of drift that tell one share of both books, and not that of the value whose share changed most.
+_SHARES = ("missing", "sign", "invalid", "upper_case")
+
+
 def book(seed: int, count: int = 600) -> Iterator[Account]:
     return generate_accounts(count, supplier="S", seed=seed, today=_TODAY)
 
@@ -144,12 +148,23 @@ def test_each_planted_drift_is_found_at_its_path_and_none_elsewhere(earlier: dic
             change_account(account, rng)
         changed.append(account)
     found: dict[str, set[str]] = {}
-    for it in find_drift(earlier, profile(changed)):
+    later = profile(changed)
+    for it in find_drift(earlier, later):
         found.setdefault(it.path, set()).add(it.kind)
+    there, back = shares_told(earlier, later), shares_told(later, earlier)
+    both = there.keys() & back.keys()
+    assert {it: there[it] for it in both} == {it: back[it][::-1] for it in both}
+    assert {kind for _, kind in both} >= {"missing", "sign"}
     planted = [(path, kind) for path, kind, _ in (*IN_ACCOUNTS, *IN_VALUES)]
     assert [(path, kind) for path, kind in planted if kind not in found.get(path, ())] == []
     # Items that are there twice are duplicates, too.
     assert found.keys() == {path for path, _ in planted} | {"ledgers.*.identifiers.*"}
+
+
+def shares_told(old: dict[str, Any], new: dict[str, Any]) -> dict[tuple[str, str], list[str]]:
+    """Return what share is told to have been so, and what share is so now, by path and kind."""
+    found = find_drift(old, new)
+    return {(it.path, it.kind): re.findall(r"[\d.]+ %", it.says) for it in found if it.kind in _SHARES}
 
 
 def run(*arguments: str, **options: Any) -> Result:

@@ -332,3 +332,6 @@ def test_organisations_have_their_own(kept: Kept, other: Customer) -> None:
     Kept(kept.sessions, other).tell(35, 34)
     kept.consume("slow", None)
     assert (kept.remove(), sorted(kept.ages())) == (1, [32, 33, 34])
+    with kept.sessions.begin() as session:
+        forget_consumer(session, kept.owner, "slow")
+    assert (kept.remove(), sorted(kept.ages())) == (1, [32, 34]), "the last one of each stays"
