@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+CLIENT = "clients/python/src"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,13 @@ def apply(source: str, known: Known) -> str:
 def is_noticed(known: Known) -> bool:
     """Return whether the tests of a mistake fail with it."""
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(ROOT / "src", Path(folder) / "src")
+        for sources in ("src", CLIENT):
+            shutil.copytree(ROOT / sources, Path(folder) / sources)
         file = Path(folder) / "src/migration_service" / known.file
         file.write_text(apply(file.read_text(), known))
+        # The option is that of setup.cfg, which comes before PYTHONPATH.
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", f"tests/{known.tests}"]
+        command += ["-o", f"pythonpath=tests tools {folder}/{CLIENT}"]
         environment = os.environ | {"PYTHONPATH": f"{folder}/src"}
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
     return done.returncode == 1

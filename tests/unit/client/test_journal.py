@@ -1,14 +1,18 @@
 """The journal of a command: whatever a killed process or a full disk leaves of it."""
 
 import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from migration_service_client import Client
+from migration_service_client.command import listen
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.journal import Journal, Record, read_journal
 from migration_service_client.command.runs import Runs
+from migration_service_client.models import FeedEvent
 from support.disks import disk_full_at
 
 RECORDS = [{"line_number": number, "text": "ü\ud800\n"} for number in range(1, 4)]
@@ -185,3 +189,18 @@ def test_a_run_of_something_else(
             runs.begin(journal, order(**options), again=again)
     assert "Nothing was sent." in str(raised.value)
     assert path.read_bytes() == before
+
+
+def test_listen_goes_on_after_what_a_shortened_journal_has() -> None:
+    at, position, again = datetime(2026, 3, 1, tzinfo=UTC), listen._Position(), listen._Position()
+    records = [{"cursor": "a", "since": at.isoformat()}, *({"cursor": it, "id": it} for it in "bc")]
+    for record in records:
+        position.add(record)
+    for record in position.shortened():
+        again.add(record)
+    listener = listen._Listener(Client("http://localhost", "the-key"), None, again, None, None, as_json=True)
+    for id_, age in (("b", 0), ("c", 0), ("d", 1), ("e", 0)):
+        moment = at - timedelta(seconds=age)
+        event = {"type": "t", "created_at": moment, "import_supplier": None, "data": {}, "cursor": id_}
+        listener._handle(FeedEvent(id=id_, **event))
+    assert (listener.seen, again.cursor) == (1, "e"), "d is too old"

@@ -225,6 +225,10 @@ def test_the_proxy_is_the_given_one_or_that_of_the_environment(
     with client_of(server) as client:
         client.send(ask())
     assert server.received[-1][0] == "/ask"
+    monkeypatch.setenv("no_proxy", "service.invalid")
+    with Client(behind, "the-key", proxy=server.url, patience=0) as client:
+        client.send(ask())
+    assert server.received[-1][0] == f"{behind}/ask", "the given one is used for every host"
 
 
 def test_a_proxy_that_wants_a_password_is_not_asked_again(server: Server) -> None:
