@@ -15,6 +15,7 @@ from migration_service.services.setup.teams import create_operations_team
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, facts_of, text_of
 from support.messages import Message, noted_messages
+from support.rows import make_batch, make_supplier
 from support.wave_client import WaveClient
 
 
@@ -361,7 +362,8 @@ def test_the_team_of_the_last_batch_is_offered_first(
     administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
 ) -> None:
     with sessions.begin() as session:
-        create_operations_team(session, "A team before all", organisation_name=batches.supplier.organisation)
+        owner = batches.supplier.organisation
+        team = create_operations_team(session, "A team before all", organisation_name=owner)
     path = f"/suppliers/{batches.supplier.code}/upload/"
 
     def offered() -> list[str]:
@@ -370,4 +372,7 @@ def test_the_team_of_the_last_batch_is_offered_first(
     assert offered()[0] == "A team before all"
     batches.start(batches.supplier.accounts(1))
     batches.start(batches.supplier.accounts(1), "validate")
+    with sessions.begin() as session:
+        beside = make_supplier(session, "BESIDE", batches.supplier.organisation_id())
+        make_batch(session, beside, operations_team_id=team.id)
     assert offered()[0] == batches.supplier.team

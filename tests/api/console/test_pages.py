@@ -8,6 +8,8 @@ from typing import Any
 from unittest.mock import patch
 from urllib.parse import quote, unquote
 
+import pytest
+
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.batches.intake import upload
 from migration_service.services.processing.slots import Slots
@@ -117,6 +119,7 @@ def test_a_failed_line_leads_to_the_failed_lines_before_and_after_it(
     assert links(2) == {}
 
 
+@pytest.mark.usefixtures("neighbour")
 def test_everything_that_is_open_is_listed_and_downloaded_with_the_same_filter(
     administrator: ConsoleClient, batches: BatchClient
 ) -> None:
@@ -126,6 +129,7 @@ def test_everything_that_is_open_is_listed_and_downloaded_with_the_same_filter(
     refused = [nameless | {"customers": [{}]}, unreachable | phone, b"{no json"]
     batch_id = batches.run(refused)["batch_id"]
     page = f"/suppliers/{batches.supplier.code}/open/"
+    assert len(set(re.findall(r'<option[^>]* value="([0-9a-f-]{36})"', administrator.see(page)))) == 2
     kept = administrator.see(f"/suppliers/{batches.supplier.code}/reconciliation/")
     assert f'href="/console{page}">4 open items</a>' in kept
     supplier = administrator.see(f"/suppliers/{batches.supplier.code}/")

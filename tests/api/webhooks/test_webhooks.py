@@ -133,6 +133,9 @@ def test_an_organisation_has_a_share_of_redeliveries_whatever_it_removes(
         for path, body in (("test/", None), ("redeliver/", {"since": "2020-03-01T00:00:00Z"})):
             status, answer = call("POST", f"{another['webhook_id']}/{path}", body)
             assert (status, answer["code"]) == (400, "too_many_redeliveries")
+        with supplier.Session.begin() as session:
+            session.execute(text("UPDATE webhook_delivery SET organisation_id = 0"))
+        assert call("POST", f"{another['webhook_id']}/test/")[0] == 202, "those of others do not count"
 
 
 def test_there_is_a_limit(call: Any) -> None:

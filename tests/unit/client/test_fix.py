@@ -70,6 +70,9 @@ def test_without_a_file_to_write_it_shows_what_could_be_corrected() -> None:
     assert '  line 2, ledgers.1.ledger_balance: "0,00" -> 0.00\n' in result.output
     assert "4 lines: 0 changed, 1 without errors, 3 with errors.\n" in result.output
     assert [it.name for it in Path().iterdir()] == ["book.ndjson"]
+    alike = [account(str(number), ledgers__1__ledger_balance="0,00") for number in range(4)]
+    Path("alike.ndjson").write_bytes(b"\n".join(alike))
+    assert fix("alike.ndjson").output.count('ledgers.1.ledger_balance: "0,00"') == 3
 
 
 @pytest.mark.usefixtures("book")

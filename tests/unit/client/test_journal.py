@@ -201,6 +201,12 @@ def test_listen_goes_on_after_what_a_shortened_journal_has() -> None:
     listener = listen._Listener(Client("http://localhost", "the-key"), None, again, None, None, as_json=True)
     for id_, age in (("b", 0), ("c", 0), ("d", 1), ("e", 0)):
         moment = at - timedelta(seconds=age)
-        event = {"type": "t", "created_at": moment, "import_supplier": None, "data": {}, "cursor": id_}
+        event: dict[str, Any] = {
+            "type": "t",
+            "created_at": moment,
+            "import_supplier": None,
+            "data": {},
+            "cursor": id_,
+        }
         listener._handle(FeedEvent(id=id_, **event))
     assert (listener.seen, again.cursor) == (1, "e"), "d is too old"

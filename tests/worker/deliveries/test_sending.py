@@ -137,10 +137,13 @@ def test_after_the_last_attempt_a_delivery_has_failed_and_can_be_asked_for_again
     hooks.send()
     assert hooks.states() == ["FAILED", "FAILED", "DELIVERED", "DELIVERED"]
     assert len({event["id"] for event in receiver.verified(secret)}) == 2
+    beside_id, _ = hooks.add(receiver.url)
     with hooks.sessions.begin() as session:
         endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
         assert deliveries.redeliver_since(session, endpoint, since, only_failed=True) == 0
         assert deliveries.redeliver_since(session, endpoint, since, only_failed=False) == 2
+        beside = get_endpoint(session, beside_id, organisation_id=None)
+        assert deliveries.redeliver_since(session, beside, since, only_failed=True) == 0, "it had no failures"
 
 
 def test_status_410_switches_off_and_tells_but_replays_are_sent(hooks: Hooks, receiver: Receiver) -> None:
