@@ -81,7 +81,8 @@ def test_a_batch_goes_live_and_is_closed_against_undo_while_others_are_not(
     assert undos.run(batch=late)["counts"]["REVERTED"] == 2
     again = go_lives.post(batch=early)
     assert refusal_of(again) == (400, "nothing_goes_live")
-    (entry,) = list_entries(go_lives.supplier.Session(), action="go_live.set")
+    with go_lives.supplier.Session() as session:
+        (entry,) = list_entries(session, action="go_live.set")
     details = entry.details or {}
     assert (details["batch_id"], details["by"]) == (early, "Ada")
 
@@ -256,6 +257,7 @@ def test_what_is_open_is_accepted_with_a_reason_by_another_person(
     relied_on = go_lives.run(by="Grace")["receipt"]
     accepted_by = [(it["number"], it["accepted_by"]) for it in relied_on["exceptions"]]
     assert accepted_by == [(1, "Ada"), (1, "Ada"), (2, "Ada")]
-    assert len(list_entries(go_lives.supplier.Session(), action="receipt.exception_accepted")) == 3
+    with go_lives.supplier.Session() as session:
+        assert len(list_entries(session, action="receipt.exception_accepted")) == 3
     go_lives.supplier.reconcile()
     assert _receipt(go_lives)["exceptions"] == [], "they hold until the next comparison"
