@@ -2,12 +2,14 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import pytest
 from sqlalchemy import insert, update
 
+from migration_service.blueprints.console.charts import draw_timeline
 from migration_service.models import Batch, BatchChunk
 from migration_service.services.batches.error_thresholds import ErrorThreshold
 from migration_service.states import ChunkState
@@ -129,6 +131,16 @@ def test_the_lanes_of_waves_have_their_windows_their_runs_and_who_decided(
     assert re.search(r"<text[^>]*>O\w<title>operator \w+</title>", first)
     rows = {row[0]: row for row in _rows(administrator.see(path))}
     assert rows["1"][-1].startswith("operator ")  # the table says the same
+
+
+def test_a_wave_that_was_stopped_ran_until_that_was_decided() -> None:
+    moments = ("reconciled_at", "opens_at", "closes_at", "ended_at", "ends_at_50", "ends_at_90")
+    values = {"number": 1, "is_over": True, "began_at": _START, "decided_by": "Ada"}
+    decided_at = _START + timedelta(minutes=30)
+    wave: Any = SimpleNamespace(**dict.fromkeys(moments), **values, decided_at=decided_at)
+    timeline = draw_timeline([wave], _START + timedelta(hours=1))
+    assert timeline is not None
+    assert (timeline.until, timeline.lanes[0].run) == (decided_at, (0.0, 1.0))
 
 
 def test_a_plan_without_a_window_that_has_not_begun_has_no_timeline(
