@@ -36,7 +36,11 @@ class Proxy:
             except OSError:
                 return
             self.accepted += 1
-            threading.Thread(target=self._serve, args=[client], daemon=True).start()
+            threading.Thread(target=self._serve_until_end, args=[client], daemon=True).start()
+
+    def _serve_until_end(self, client: socket.socket) -> None:
+        with client, suppress(OSError):  # the server, or the client, is gone
+            self._serve(client)
 
     def _serve(self, client: socket.socket) -> None:
         """Forward what comes from `client`, and the answers, until the connection ends."""
