@@ -320,8 +320,8 @@ class _Maker:
     """Makes objects of the JSON of rows, by their types in DuckDB, without what is NULL or empty."""
 
     def __init__(self, members: Mapping[str, Any]) -> None:
-        #: The members of each type that are lists or objects, with their names.
-        self._inner: dict[type, list[tuple[str, str]]] = {}
+        #: The members of each type that are lists or objects, with their names, and an object without any.
+        self._inner: dict[type, tuple[list[tuple[str, str]], Any]] = {}
         kind = self._object(members)
         self.read = msgspec.json.Decoder(kind, float_hook=Decimal).decode
 
@@ -335,7 +335,7 @@ class _Maker:
         except ValueError:
             says = "a member has a quote, a backslash or a control character in its name."
             raise CannotRunError(f"The query cannot be written: {says}") from None
-        self._inner[made] = [(it, names[it]) for it, kind in kinds.items() if kind is not Any]
+        self._inner[made] = ([(it, names[it]) for it, kind in kinds.items() if kind is not Any], made())
         return made
 
     def _type(self, kind: Any) -> Any:
@@ -355,13 +355,14 @@ class _Maker:
                 if below is not None:
                     items.append(below)
             return items or None
-        for member, name in self._inner[kind]:
+        members, empty = self._inner[kind]
+        for member, name in members:
             if (item := getattr(value, member)) is not None:
                 setattr(value, member, self.settle(item, f"{path}.{name}" if path else name, places))
         row = getattr(value, "_row", None)
         if row is not None:
             value._row = None
-        if value == kind():
+        if value == empty:
             return None
         if row is not None:
             places.append((path, row))
