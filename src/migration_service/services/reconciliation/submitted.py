@@ -607,7 +607,8 @@ FIRST_ADDED: dict[str, Any] = {"after_batch": UUID(int=0), "after_line": 0}
 
 # The lines of a batch of added data, or of all import batches of the supplier, by outcome: ADDED, SKIPPED
 # (also if their data was taken back), FAILED, or PENDING for those that nobody has processed. Nobody adds
-# anything to an excluded or erased account.
+# anything to an excluded or erased account. The batches are found first (ARRAY keeps them from being joined),
+# so no lines of others are read, and those of these are in order.
 ADDED_LINES = f"""
     SELECT line.*,
            CASE WHEN line.status IN ('{LineStatus.ADDED}', '{LineStatus.ALREADY_ADDED}')
@@ -622,9 +623,11 @@ ADDED_LINES = f"""
                 WHEN line.status = '{LineStatus.FAILED}' THEN '{LineStatus.FAILED}'
                 ELSE '{LineStatus.PENDING}' END AS outcome,
            EXISTS (SELECT {OF_LINE}) AS is_acknowledged
-    FROM batch JOIN batch_line AS line ON line.batch_id = batch.id
-    WHERE batch.import_supplier_id = :import_supplier_id AND batch.kind <> '{BatchKind.ACCOUNTS}'
-      AND (batch.id = :batch_id OR (:batch_id IS NULL AND batch.mode = '{BatchMode.IMPORT}'))
+    FROM batch_line AS line
+    WHERE line.batch_id = ANY (ARRAY(
+        SELECT batch.id FROM batch
+        WHERE batch.import_supplier_id = :import_supplier_id AND batch.kind <> '{BatchKind.ACCOUNTS}'
+          AND (batch.id = :batch_id OR (:batch_id IS NULL AND batch.mode = '{BatchMode.IMPORT}'))))
 """
 
 #: The number of lines of added data by outcome, and of those acknowledged.
