@@ -38,9 +38,8 @@ def pages(scene: Scene) -> list[str]:
         owner: dict[str, Any] = {"organisation_name": organisation.name}
         create_import_supplier(session, code=code, **owner)
         key = issue_api_key(session, **owner)
-        team = create_operations_team(session, f"Team of {code}", **owner)
+        of_team = f"/setup/teams/{create_operations_team(session, f'Team of {code}', **owner).id}/"
         webhook = f"/setup/webhooks/{make_webhook(session, organisation.id, code).id}/"
-        of_team = f"/setup/teams/{team.id}/"
     engine.dispose()
     of_key = f"/setup/keys/{find_prefix(key)}/"
     with Client(scene.address.url, key) as client:
@@ -84,7 +83,7 @@ def pages(scene: Scene) -> list[str]:
         *(f"{supplier}sign-off/", f"{supplier}go-live/", f"{supplier}time-zone/", f"{batch}control-totals/"),
         *(
             f"{supplier}certificates/",
-            f"{supplier}certificates/new/",
+            f"{supplier}certificates/start/",
             certificate,
             f"{supplier}receipt/accept/",
             f"{supplier}ready/",
@@ -95,14 +94,10 @@ def pages(scene: Scene) -> list[str]:
         ),
         *(f"{supplier}emails/", "/suppliers/new/", f"{account}skip/", f"{account}unskip/"),
         *(undo, f"{undo}cancel/"),
-        f"/batches/{later}/compare/{first}/",
+        f"/batches/{later}/compare/?before={first}",
         f"{of_key}revoke/",
         "/setup/webhooks/",
         *(f"{webhook}{act}/" for act in ("set_email", "switch_off", "switch_on")),
-        *(f"{of_team}rename/", f"{of_team}remove/"),
-        *(f"{supplier}rename/", f"{supplier}remove/"),
-        *("/setup/teams/new/", "/setup/organisations/new/", "/setup/operators/admin/role/"),
-        "/setup/operators/admin/disable/",
         *("/", f"/suppliers/{code}/", f"/suppliers/{code}/reconciliation/", f"/suppliers/{code}/upload/"),
         *("/batches/", batch, f"{batch}lines/", f"{batch}retry/?everything=1", f"{batch}compare/"),
         *(f"{batch}codes/{failed[0].errors[0].code}/", f"{batch}lines/{failed[0].line_number}/"),
@@ -117,27 +112,18 @@ def pages(scene: Scene) -> list[str]:
             "/emails/",
             "/undos/",
         ),
-        *(
-            "/audit/",
-            "/audit/?kind=everything",
-            "/setup/keys/",
-            "/setup/organisations/",
-        ),
-        *("/setup/teams/", "/setup/vendors/", "/setup/operators/", "/setup/operators/new/", "/password/"),
-        *(
-            "/setup/operators/admin/password/",
-            f"{batch}brake/",
-            f"/suppliers/{code}/status/",
-        ),
+        *(f"{of_team}rename/", f"{of_team}remove/", f"{supplier}rename/", f"{supplier}remove/"),
+        *(f"/setup/operators/admin/{act}/" for act in ("role", "disable", "password")),
+        *("/setup/teams/", "/setup/teams/new/", "/setup/operators/", "/setup/operators/new/"),
+        *("/audit/", "/setup/keys/", "/password/", f"{batch}change_threshold/", f"{supplier}status/"),
     ]
 
 
 #: Views that are no pages: files, and what leads to the identity provider.
 NO_PAGES = {
     *("static", "assets.bootstrap", "assets.dark", "openid.begin", "openid.come_back"),
-    *("downloads.failed_lines", "downloads.results", "comparison.accounts", "undo.outcomes"),
+    *("downloads.results", "downloads.hand_back", "undo.outcomes"),
     *(
-        "downloads.hand_back",
         "suppliers.download_id_map",
         "suppliers.download_differences",
         "certificates.download",

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 from zlib import crc32
 
 import msgspec
@@ -20,6 +21,9 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from drill.scene import TEAM, Scene
+from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.services.setup.organisations import create_organisation
+from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service_local.samples import generate_accounts
 from support.browser import LIGHT, Visitor, needs_chromium
 from support.console_steps import PATIENCE, book_of, log_in, number_on, upload, wait_for, wait_for_end
@@ -109,20 +113,17 @@ class Lead:
 
 @pytest.fixture
 def lead(scene: Scene, browser: Browser, tmp_path: Path) -> Iterator[Lead]:
-    """A lead, with an organisation and a supplier that they have created in the console."""
+    """A lead, with an organisation and a supplier."""
     code = f"NORTHSTAR_{secrets.token_hex(3).upper()}"
+    engine = make_engine(scene.database_url, pool_size=1, max_overflow=0, application_name="tests")
+    with make_sessionmaker(engine).begin() as session:
+        organisation = create_organisation(session, f"Organisation of {code}")
+        create_import_supplier(session, code=code, organisation_name=organisation.name)
+    engine.dispose()
     with Visitor.arrive(browser, f"{scene.address.url}/console", **LIGHT) as visitor:
         visitor.page.set_default_timeout(_PATIENCE)
         log_in(visitor, scene)
-        lead = Lead(visitor, code, tmp_path)
-        visitor.open("/setup/organisations/new/")
-        visitor.page.fill("#name", f"Organisation of {code}")
-        lead.confirm()
-        visitor.open("/suppliers/new/")
-        visitor.page.fill("#code", code)
-        visitor.page.select_option("#organisation", f"Organisation of {code}")
-        lead.confirm()
-        yield lead
+        yield Lead(visitor, code, tmp_path)
 
 
 @pytest.mark.timeout(max(600, ACCOUNTS // 5))
@@ -160,7 +161,8 @@ def _stage(lead: Lead, failed: int) -> list[bytes]:
     """Stage the lines that were rehearsed, without another upload. Return those that fail, as they were."""
     lead.act("Stage these lines")
     assert wait_for_end(lead.visitor, _PATIENCE) == failed
-    return lead.download("Failed lines (NDJSON)").read_bytes().splitlines()
+    with ZipFile(lead.download("Hand back what failed (ZIP)")) as archive:
+        return archive.read("failed-lines.ndjson").splitlines()
 
 
 def _migrate_in_waves(lead: Lead, pending: int) -> str:
@@ -241,8 +243,9 @@ def _take_the_second_delivery(lead: Lead, plan: str) -> dict[str, str]:
     before = _numbers(lead)
     _see_wave(lead, plan, 1)
     lead.follow("The batch, with its errors")
-    results = lead.download("Results (NDJSON)").read_bytes().splitlines()
-    changed, vanished = [number_on(line) for line in results][:2]
+    lead.follow("All lines")
+    with lead.download("All of these (CSV)").open(newline="") as lines:
+        changed, vanished = [row["external_account_number"] for row in csv.DictReader(lines)][:2]
     (new,) = generate_accounts(1, supplier=lead.code, seed=crc32(lead.code.encode()), first=ACCOUNTS)
     book = list(map(msgspec.json.decode, book_of(lead.code, ACCOUNTS, broken=0)))
     second = [

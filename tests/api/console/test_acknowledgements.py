@@ -8,8 +8,10 @@ from migration_service.blueprints.console.pages import suppliers
 from migration_service.models import Account, Customer, Ledger
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.reconciliation.differences import NOT_COMPARED
+from migration_service.tasks.names import COMPARE
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, ShownForm, text_of
+from support.messages import noted_messages
 from support.supplier_client import SupplierClient
 
 _PHONE = "invalid_phone_number"
@@ -149,9 +151,10 @@ def test_a_large_book_is_compared_when_somebody_asks_for_it(
     all_differ = "Nothing is open. 3 created accounts differ."
     monkeypatch.setattr(suppliers, "LARGE", 2)
     assert administrator.lead(page) == _NOT_COMPARED_YET
-    monkeypatch.setattr(suppliers, "_SECONDS", 0)
-    begun = text_of(administrator.see(f"{page}?compare=1"))
-    assert "3 of 3 accounts and lines have been compared." in begun
+    with noted_messages() as messages:
+        begun = text_of(administrator.see(f"{page}?compare=1"))
+    assert [name for name, _arguments in messages] == [COMPARE]
+    assert "0 of 3 accounts and lines have been compared." in begun
     assert _NOT_COMPARED_YET in begun
     monkeypatch.undo()
     of_batch = "Nothing is open. 1 created account differs. 1 total of the file is not accounted for."

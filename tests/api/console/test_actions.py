@@ -25,6 +25,7 @@ from migration_service.models import (
 from migration_service.services.access.api_keys import find_prefix, issue_api_key
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.batches.repeat import repeat_batch
+from migration_service.services.setup.organisations import create_organisation
 from support.audit import audited
 from support.batch_client import BatchClient, counts, ndjson
 from support.console_client import ConsoleClient, LogIn, make_operator
@@ -178,32 +179,29 @@ def test_a_file_may_be_as_large_as_the_setting_says(
         assert client.upload(batches.supplier.code, file).status_code == status
 
 
-def test_failed_lines_are_downloaded_as_sent_and_their_errors_as_csv(
+def test_failed_lines_are_handed_back_as_sent_with_their_errors_and_a_letter(
     administrator: ConsoleClient, broken_batch: str, sessions: sessionmaker[Session]
 ) -> None:
-    lines = administrator.get(f"/batches/{broken_batch}/failed-lines.ndjson")
-    assert "attachment" in lines.headers["Content-Disposition"]
-    assert len(lines.get_data().splitlines()) == 2
-    filtered = administrator.get(f"/batches/{broken_batch}/failed-lines.ndjson?code=invalid_phone_number")
-    assert len(filtered.get_data().splitlines()) == 1
-    errors = administrator.get(f"/batches/{broken_batch}/results.csv?status=FAILED")
-    assert '"invalid_phone_number","customers.0.landline"' in errors.get_data(as_text=True)
-    with ZipFile(BytesIO(administrator.get(f"/batches/{broken_batch}/hand-back.zip").get_data())) as archive:
-        assert archive.testzip() is None
-        files = {it: archive.read(it) for it in archive.namelist()}
-    assert files.pop("failed-lines.ndjson") == lines.get_data()
-    assert files.pop("errors.csv") == errors.get_data()
-    (letter,) = files.values()
-    told = letter.decode()
+    def hand_back(query: str = "") -> dict[str, str]:
+        file = administrator.get(f"/batches/{broken_batch}/hand-back.zip{query}").get_data()
+        with ZipFile(BytesIO(file)) as archive:
+            assert archive.testzip() is None
+            return {it: archive.read(it).decode() for it in archive.namelist()}
+
+    files = hand_back()
+    assert len(files["failed-lines.ndjson"].splitlines()) == 2
+    errors = administrator.get(f"/batches/{broken_batch}/results.csv?status=FAILED").text
+    assert '"invalid_phone_number","customers.0.landline"' in errors
+    assert files["errors.csv"] == errors
+    told = files["letter.txt"]
     assert "first book" in told
     assert "6 lines, 2 failed" in told
     assert told.index("The supplier can fix these:") < told.index("(1 line, invalid_phone_number)")
     assert "The operator can fix these:" not in told
-    assert len(audited(sessions, action="batch.results_read", subject=broken_batch)) == 4
-    only = administrator.get(f"/batches/{broken_batch}/hand-back.zip?code=invalid_phone_number").get_data()
-    with ZipFile(BytesIO(only)) as archive:
-        assert archive.read("failed-lines.ndjson") == filtered.get_data()
-        assert b"parse_error" not in archive.read("letter.txt") + archive.read("errors.csv")
+    assert len(audited(sessions, action="batch.results_read", subject=broken_batch)) == 2
+    only = hand_back("?code=invalid_phone_number")
+    assert len(only["failed-lines.ndjson"].splitlines()) == 1
+    assert "parse_error" not in only["letter.txt"] + only["errors.csv"]
 
 
 def test_personal_data_is_shown_when_somebody_asks_and_the_audit_has_it(
@@ -294,10 +292,11 @@ def test_a_bound_administrator_makes_nothing_for_another_organisation(
     assert own in client.see("/setup/teams/")
 
 
-def test_organisations_suppliers_teams_and_operators_are_created(
+def test_suppliers_teams_and_operators_are_created(
     administrator: ConsoleClient, log_in: LogIn, sessions: sessionmaker[Session]
 ) -> None:
-    administrator.send("/setup/organisations/new/", {"name": "New energy"})
+    with sessions.begin() as session:
+        create_organisation(session, "New energy")
     chosen = {"profile": "strict", "document_root": "s3://bucket/folder", "time_zone": "Europe/Lisbon"}
     supplier = {"organisation": "New energy", "code": "NEW_ENERGY", **chosen}
     assert administrator.act("/suppliers/new/", supplier)[0] == "/suppliers/NEW_ENERGY/"
@@ -325,6 +324,6 @@ def test_organisations_suppliers_teams_and_operators_are_created(
     assert operator.disabled_at is not None
     differs = administrator.send("/setup/operators/jan/password/", {"password": "p" * 12, "again": "q" * 12})
     assert differs.status_code == 400
-    taken = administrator.send("/setup/organisations/new/", {"name": "New energy"})
+    taken = administrator.send("/setup/teams/new/", {"name": "New team", "organisation": "New energy"})
     assert taken.status_code == 400
     assert 'aria-invalid="true" autofocus class="form-control is-invalid" id="name"' in taken.text

@@ -166,7 +166,7 @@ def test_the_trend_has_a_column_for_each_rehearsal_and_its_codes_that_lead_to_wh
         "week 2: 4 passed, 0 failed",
     ]
     assert re.findall(r'height="([\d.]+%)"', columns[0][2]) == ["75.00%", "25.00%"]
-    compared = f"/console/batches/{second['batch_id']}/compare/{first['batch_id']}/"
+    compared = f"/console/batches/{second['batch_id']}/compare/?before={first['batch_id']}"
     assert columns[1][0] == compared
     ((url, code, bars, told),) = re.findall(
         r'<a href="([^"]*)"><code>(.*?)</code>\s*<svg[^>]*>(.*?)</svg>\s*<span[^>]*>(.*?)</span>',

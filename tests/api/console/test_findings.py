@@ -2,6 +2,8 @@
 
 import re
 from html import unescape
+from io import BytesIO
+from zipfile import ZipFile
 
 from sqlalchemy import func, update
 from sqlalchemy.orm import Session, sessionmaker
@@ -12,22 +14,10 @@ from support.batch_client import BatchClient, counts
 from support.console_client import ConsoleClient, LogIn, text_of
 
 
-def test_the_page_of_a_code_has_its_commonest_values_unless_they_are_about_people(
+def test_a_code_that_no_line_has_and_a_line_that_is_none_have_no_page(
     administrator: ConsoleClient, batches: BatchClient
 ) -> None:
-    accounts = batches.supplier.accounts(2)
-    for account in accounts:
-        account["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
-        account["unknown_occupier"] = "maybe"
-    batch = f"/batches/{batches.run(accounts, 'validate')['batch_id']}/"
-    for code, path, shown in (
-        ("invalid", "unknown_occupier", True),
-        ("invalid", "", False),
-        ("invalid_phone_number", "customers.*.landline", False),
-    ):
-        page = administrator.see(f"{batch}codes/{code}/?path={path}")
-        assert ("Commonest values" in page) is shown
-    assert "maybe" in administrator.see(f"{batch}codes/invalid/?path=unknown_occupier")
+    batch = f"/batches/{batches.run(batches.supplier.accounts(2), 'validate')['batch_id']}/"
     assert administrator.get(f"{batch}codes/required/").status_code == 404
     for number, status in (("2", 200), ("3", 404)):
         assert administrator.get(f"{batch}lines/{number}/").status_code == status
@@ -113,7 +103,7 @@ def test_the_lines_of_a_code_and_a_path_are_retried(
     assert counts(batches.get(batch_id)) == {"IMPORTED": 1, "FAILED": 1, "PENDING": 2}
 
 
-def test_one_line_is_downloaded_and_retried(
+def test_one_line_is_handed_back_and_retried(
     administrator: ConsoleClient, log_in: LogIn, batches: BatchClient
 ) -> None:
     accounts = batches.supplier.accounts(3)
@@ -121,7 +111,7 @@ def test_one_line_is_downloaded_and_retried(
         account["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
     batch_id = batches.run(accounts)["batch_id"]
     page, form = f"/batches/{batch_id}/lines/2/", f"/batches/{batch_id}/retry/?line=2"
-    file = f"/batches/{batch_id}/failed-lines.ndjson?line=2"
+    file = f"/batches/{batch_id}/hand-back.zip?line=2"
     number = accounts[1]["external_account_number"]
     account_page = f"/suppliers/{batches.supplier.code}/accounts/{number}/"
     for shown in (page, account_page):
@@ -130,7 +120,8 @@ def test_one_line_is_downloaded_and_retried(
     assert "retry" not in administrator.see(f"/batches/{batch_id}/lines/3/")
     assert "retry" not in log_in(OperatorRole.READ).see(page)
 
-    (line,) = administrator.get(file).get_data().splitlines()
+    with ZipFile(BytesIO(administrator.get(file).get_data())) as archive:
+        (line,) = archive.read("failed-lines.ndjson").splitlines()
     assert number.encode() in line
 
     assert "Also retry 1 line that failed because of its content" in administrator.see(form)
@@ -155,9 +146,9 @@ def test_lines_that_were_removed_are_neither_offered_nor_read(
     batch, other = f"/batches/{broken_batch}/", batches.run(batches.supplier.accounts(1), "validate")
     readings = (
         f"{batch}codes/invalid_phone_number/",
-        f"{batch}failed-lines.ndjson",
+        f"{batch}hand-back.zip",
         f"{batch}results.csv",
-        f"/batches/{other['batch_id']}/compare/{broken_batch}/accounts.csv",
+        f"/batches/{other['batch_id']}/compare/?before={broken_batch}",
     )
     _make_pass(sessions)
     chooser = f"/batches/{other['batch_id']}/compare/"

@@ -1,5 +1,6 @@
 """Pages that take longer begin, and end when their browser has gone; numbers that no page counts anew."""
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -50,7 +51,7 @@ def test_a_page_and_a_file_that_nobody_waits_for_end(
         (submitted, f"/suppliers/{batches.supplier.code}/", "text/html"),
         (lists, f"/suppliers/{batches.supplier.code}/open/list.csv", "text/csv"),
         (downloads, f"/batches/{batch_id}/hand-back.zip", "application/zip"),
-        (trail, "/audit/export.ndjson", "application/x-ndjson"),
+        (trail, "/audit/export.csv", "text/csv"),
     ):
         slow(module, "SELECT pg_sleep(3600)")
         answer = administrator.client.get(f"/console{path}", buffered=False)
@@ -68,9 +69,9 @@ def test_a_file_is_sent_as_one_however_long_its_view_takes(
         session.execute(text("SELECT pg_sleep(0.5)"))
 
     monkeypatch.setattr(audit, "record", record)
-    answer = administrator.client.get("/console/audit/export.ndjson")
-    assert answer.mimetype == "application/x-ndjson"
-    assert "audit.ndjson" in answer.headers["Content-Disposition"]
+    answer = administrator.client.get("/console/audit/export.csv")
+    assert answer.mimetype == "text/csv"
+    assert "audit.csv" in answer.headers["Content-Disposition"]
 
 
 def test_who_waits_gets_the_page_or_what_is_wrong(
@@ -104,8 +105,10 @@ def test_a_form_that_takes_longer_is_sent_once_and_says_what_was_done(
 
 
 @pytest.fixture
-def redis(worker_resources: WorkerResources) -> Iterator[Redis]:
-    """Redis without counts, before the test and after it."""
+def redis(worker_resources: WorkerResources, monkeypatch: pytest.MonkeyPatch) -> Iterator[Redis]:
+    """Redis of a large installation, without counts before the test and after it."""
+    monkeypatch.setattr(counting, "MANY", -2.0)
+    monkeypatch.setattr(counting, "PATIENCE", 60.0)
     redis = worker_resources.redis
     _forget(redis)
     yield redis
@@ -130,7 +133,6 @@ def test_without_redis_everything_is_counted(
     monkeypatch: pytest.MonkeyPatch,
     failing: tuple[str, ...],
 ) -> None:
-    monkeypatch.setattr(counting, "MANY", -2.0)
     batches.run(batches.supplier.accounts(1))
 
     def fail(*_arguments: object, **_more: object) -> None:
@@ -150,7 +152,6 @@ def test_a_large_installation_counts_a_book_again_after_an_act(
     monkeypatch: pytest.MonkeyPatch,
     path: str,
 ) -> None:
-    monkeypatch.setattr(counting, "MANY", -2.0)
     monkeypatch.setattr(suppliers, "LARGE", 0)  # a small book is compared, and counted, for each page
     page, counted = f"/suppliers/{batches.supplier.code}/{path}", "Accounts were counted"
     batches.run(batches.supplier.accounts(1))
@@ -168,12 +169,42 @@ def test_a_large_installation_says_of_when_it_has_counted(
     administrator: ConsoleClient,
     batches: BatchClient,
     redis: Redis,
-    monkeypatch: pytest.MonkeyPatch,
     path: str,
 ) -> None:
-    monkeypatch.setattr(counting, "MANY", -2.0)
     page, counted = f"/suppliers/{batches.supplier.code}/{path}", "Accounts were counted"
     batches.run(batches.supplier.accounts(1))
     assert [counted in administrator.see(page) for _ in range(2)] == [False, True]
     administrator.act(f"/suppliers/{batches.supplier.code}/status/", {"status": "Paused"})
     assert counted not in administrator.see(page)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/", "/suppliers/{code}/sign-off/", "/suppliers/{code}/ready/", "/suppliers/{code}/go-live/"),
+        *("/suppliers/{code}/report.html", "/batches/{batch}/undo/"),
+    ],
+)
+def test_a_large_installation_counts_beside_the_page_which_says_so_and_comes_by_itself(
+    administrator: ConsoleClient,
+    batches: BatchClient,
+    redis: Redis,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+) -> None:
+    monkeypatch.setattr(counting, "PATIENCE", 0.0)
+    batch_id = batches.run(batches.supplier.accounts(1), "import")["batch_id"]
+    where = path.format(code=batches.supplier.code, batch=batch_id)
+    with batches.supplier.Session.begin() as session:
+        # Whoever reads all accounts has to wait for this one.
+        session.execute(text("LOCK TABLE account_import_process IN ACCESS EXCLUSIVE MODE"))
+        answer = administrator.get(where)
+        assert "There are many accounts, so this takes some seconds." in text_of(answer.text)
+    for _ in range(200):
+        if "Refresh" not in answer.headers:
+            break
+        time.sleep(0.05)
+        answer = administrator.get(answer.headers["Refresh"].partition("url=/console")[2])
+    assert answer.status_code == 200
+    assert "There are many accounts" not in answer.text
+    assert "Refresh" not in administrator.get(where).headers

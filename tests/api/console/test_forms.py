@@ -93,6 +93,7 @@ def test_suppliers_and_teams_are_renamed_and_removed_while_nothing_refers_to_the
     refuse(f"/setup/teams/{team}/remove/", in_use)
     path = f"/suppliers/{empty}%3F/rename/"
     assert path in administrator.see(f"/suppliers/{empty}%3F/")
+    assert f'value="{empty}?"' in administrator.see(path)
     refuse(path, "already exists", name=used)
     done = administrator.act(path, {"name": empty})
     assert done == (f"/suppliers/{empty}/", f"{empty}? is {empty} from now on.")
@@ -106,6 +107,7 @@ def test_suppliers_and_teams_are_renamed_and_removed_while_nothing_refers_to_the
     assert administrator.act(f"/suppliers/{empty}/remove/") == ("/", f"{empty} is removed.")
     assert administrator.get(f"/suppliers/{empty}/").status_code == 404
     assert f"/setup/teams/{new}/remove/" in administrator.see("/setup/teams/")
+    assert f'value="{empty}"' in administrator.see(f"/setup/teams/{new}/rename/")
     done = administrator.act(f"/setup/teams/{new}/rename/", {"name": f"{empty} 2"})
     assert done == ("/setup/teams/", f"{empty} is {empty} 2 from now on.")
     assert administrator.act(f"/setup/teams/{new}/remove/")[1] == f"{empty} 2 is removed."
@@ -175,7 +177,7 @@ def test_the_form_of_control_totals(administrator: ConsoleClient, batches: Batch
 
 def test_the_form_of_an_error_threshold(administrator: ConsoleClient, batches: BatchClient) -> None:
     batch_id = batches.start(batches.supplier.accounts(1))
-    back, path = f"/batches/{batch_id}/", f"/batches/{batch_id}/brake/"
+    back, path = f"/batches/{batch_id}/", f"/batches/{batch_id}/change_threshold/"
     given = {
         "stop_after_errors": " 5% ",
         "stop_min_lines": "300",

@@ -236,9 +236,9 @@ def test_what_is_too_much_at_once_is_said(
 def test_a_form_that_is_too_large_or_no_form_is_the_clients_mistake(
     administrator: ConsoleClient, batches: BatchClient
 ) -> None:
-    new = "/setup/organisations/new/"
+    new = f"/suppliers/{batches.supplier.code}/waves/new/"
     form = administrator.tokens(new)
-    for size, status in ((999_000, 400), (1_000_001, 413)):
+    for size, status in ((990_000, 400), (1_000_001, 413)):
         assert administrator.post(new, {**form, "name": "n" * size}).status_code == status
     path = f"/console/suppliers/{batches.supplier.code}/upload/"
     for kind in ("text/plain; boundary=b", "multipart/form-data", None):
@@ -250,11 +250,11 @@ def test_a_form_that_is_too_large_or_no_form_is_the_clients_mistake(
 
 def test_what_is_not_allowed_is_said_with_the_role_that_it_needs(log_in: LogIn, batches: BatchClient) -> None:
     bound = log_in(OperatorRole.ADMINISTER, batches.supplier.organisation)
-    answer = bound.get("/setup/operators/new/")
+    answer = bound.get("/health/")
     assert answer.status_code == 403
-    whole = "This concerns the whole service. It needs the role administer and no binding to an organisation."
+    whole = "This concerns the whole service. It needs the role read and no binding to an organisation."
     assert _main(answer.text) == f"Not allowed {whole} permission_denied Go to the overview"
-    answer = log_in(OperatorRole.READ).get("/suppliers/new/")
+    answer = log_in(OperatorRole.READ).get("/audit/export.csv")
     assert _main(answer.text) == (
         "Not allowed This needs the role administer. permission_denied Go to the overview"
     )

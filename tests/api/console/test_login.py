@@ -196,13 +196,3 @@ def test_an_operator_changes_their_own_password_or_is_told_what_is_wrong(
     assert re.search(
         r"Old password : Too many attempts have failed\. Try again in [1-9]\d* s", _said(answer.text)
     )
-
-
-def test_a_language_is_kept_for_the_console_and_leads_nowhere_else(stranger: ConsoleClient) -> None:
-    answer = stranger.send("/language/", {"language": "nl", "next": "/console/login/?next=x"}, page="/login/")
-    assert (answer.status_code, answer.location) == (303, "/console/login/?next=x")
-    (cookie,) = (it for it in answer.headers.getlist("Set-Cookie") if it.startswith("console_language"))
-    assert {"console_language=nl", "Max-Age=31536000", "Path=/console"} < set(cookie.split("; "))
-    assert '<html lang="nl">' in stranger.see("/login/")
-    answer = stranger.send("/language/", {"language": "xx", "next": "/v1/"}, page="/login/")
-    assert (answer.status_code, answer.location) == (303, "/console/")

@@ -214,8 +214,8 @@ def test_states_have_words_on_dutch_pages_and_a_reason_is_a_sentence(
     page = text_of(administrator.see(f"/batches/{batch_id}/"))
     assert "It is paused because it has too many errors." in page
     assert "PAUSED gepauzeerd" not in page
-    administrator.client.set_cookie("console_language", "nl", path="/console")
-    page = text_of(administrator.see(f"/batches/{batch_id}/"))
+    answer = administrator.get(f"/batches/{batch_id}/", headers={"Accept-Language": "nl"})
+    page = text_of(answer.text)
     assert "PAUSED gepauzeerd" in page
     assert "FAILED mislukt" in page
     assert "Gepauzeerd vanwege te veel fouten." in page

@@ -3,11 +3,8 @@
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.payment_vendors.protocol import VendorKind
-from migration_service.services.access.operators import OperatorRole
-from migration_service.services.setup.vendors import create_payment_vendor
 from support.audit import audited
-from support.console_client import ConsoleClient, LogIn, text_of
+from support.console_client import ConsoleClient
 from support.supplier_client import SupplierClient
 
 _LIST = "/setup/webhooks/"
@@ -41,15 +38,3 @@ def test_a_webhook_is_switched_off_and_on_and_its_owner_is_named(
     entries = audited(sessions, subject=path.split("/")[-2])
     assert [entry.action for entry in entries] == ["webhook.created", *["webhook.changed"] * 2]
     assert "owner@" not in str([entry.details for entry in entries])
-
-
-def test_vendors_are_listed_with_the_name_of_their_secret_and_not_to_others(
-    log_in: LogIn, supplier: SupplierClient, another: SupplierClient, sessions: sessionmaker[Session]
-) -> None:
-    name, url = f"Vendor of {supplier.code}", "https://gateway.example/v2"
-    owner = {"secret_env": "GATEWAY_SECRET", "organisation_name": supplier.organisation}
-    with sessions.begin() as session:
-        create_payment_vendor(session, name, kind=VendorKind.HTTP, url=url, **owner)
-    page = text_of(log_in(OperatorRole.READ, supplier.organisation).see("/setup/vendors/"))
-    assert f"{name} http https://gateway.example/v2 GATEWAY_SECRET {supplier.organisation} 10" in page
-    assert name not in log_in(OperatorRole.READ, another.organisation).see("/setup/vendors/")

@@ -33,6 +33,8 @@ from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.audit.trail import TrailFilter, read_trail
 from migration_service.services.batches.error_thresholds import measure, usual_threshold
 from migration_service.services.batches.results.counts import recount
+from migration_service.services.batches.results.findings import ShownLine, find_neighbours, list_lines
+from migration_service.services.batches.results.line_results import ResultFilter
 from migration_service.services.batches.states import complete_batches, follow_keys, follow_suppliers
 from migration_service.services.batches.work.added_data.deferral import (
     find_coming,
@@ -48,7 +50,12 @@ from migration_service.services.imports.status import ListKind, read_imports
 from migration_service.services.processing.attempts import is_waiting, set_apart, take_set
 from migration_service.services.processing.slots import list_live_attempts
 from migration_service.services.reconciliation.comparisons import start_comparison, wait_for_comparison
-from migration_service.services.reconciliation.submitted import LIST_STAGED, count_submitted
+from migration_service.services.reconciliation.submitted import (
+    FIRST_ADDED,
+    LIST_ADDED_LINES,
+    LIST_STAGED,
+    count_submitted,
+)
 from migration_service.services.reconciliation.verdict import judge
 from migration_service.services.reporting.attempts import read_attempts
 from migration_service.services.setup.suppliers import get_import_supplier
@@ -209,6 +216,60 @@ _CREATED = """
         SELECT :supplier, number, 'IMPORTED', '', '', '', now() FROM generate_series(1, 5000) AS number)
     INSERT INTO batch_line (batch_id, line_number, status, external_account_number)
     VALUES (:batch_id, 1, 'IMPORTED', '1')"""
+
+
+def test_a_page_of_lines_reads_the_chunks_that_have_some(filled: _Database) -> None:
+    """Of ten thousand lines, the second and the last hundredth have failed ones."""
+    sessions, customer = filled
+    with sessions.begin() as session:
+        supplier = get_import_supplier(session, customer.import_supplier, organisation_id=None)
+        batch = make_batch(session, supplier, state="COMPLETED")
+        session.execute(text(_SPARSE), {"batch_id": batch.id})
+        for first_line in range(1, 10_001, 100):
+            add_chunk(session, batch, first_line, first_line + 99, state="DONE")
+        session.flush()
+        recount(session, batch.id)
+        session.execute(text("ANALYZE batch_line, batch_chunk"))
+    failed = ResultFilter(LineStatus.FAILED)
+    for call, found in (
+        (lambda own: _numbers(list_lines(own, batch.id, failed)), [150, 9950]),
+        (lambda own: _numbers(list_lines(own, batch.id, ResultFilter(code="one"))), [150, 9950]),
+        (lambda own: _numbers(list_lines(own, batch.id, failed, after=200)), [9950]),
+        (lambda own: find_neighbours(own, batch.id, 5000, LineStatus.FAILED), (150, 9950)),
+    ):
+        with sessions.begin() as session:
+            session.execute(text("SET LOCAL enable_seqscan = off"))  # as with statistics of a large table
+            before = session.scalar(text(_READ)) or 0  # by what the connection did before
+            assert call(session) == found
+            assert session.scalar(text(_READ)) - before < 600
+
+
+_SPARSE = """
+    INSERT INTO batch_line (batch_id, line_number, status, errors)
+    SELECT :batch_id, number, CASE WHEN number % 9800 = 150 THEN 'FAILED' ELSE 'VALID' END,
+           CASE WHEN number % 9800 = 150 THEN CAST('[{"code": "one", "detail": ""}]' AS jsonb) END
+    FROM generate_series(1, 10000) AS number"""
+
+
+def _numbers(found: tuple[list[ShownLine], bool]) -> list[int]:
+    return [it.line_number for it in found[0]]
+
+
+def test_what_is_open_of_added_data_reads_no_lines_of_accounts(filled: _Database) -> None:
+    sessions, customer = filled
+    with sessions.begin() as session:
+        supplier = get_import_supplier(session, customer.import_supplier, organisation_id=None)
+        accounts = make_batch(session, supplier, state="COMPLETED")
+        session.execute(text(_LINES), {"batch_id": accounts.id})
+        added = make_batch(session, supplier, state="COMPLETED", kind="notes", mode="import")
+        make_line(session, added, 1, "1", "FAILED")
+        session.execute(text("ANALYZE batch, batch_line"))
+    values = {"import_supplier_id": supplier.id, "batch_id": None, "limit": 50, **FIRST_ADDED}
+    values |= dict.fromkeys(("status", "code"))
+    with sessions.begin() as session:
+        before = session.scalar(text(_READ)) or 0
+        assert [it.batch_id for it in session.execute(LIST_ADDED_LINES, values)] == [added.id]
+        assert session.scalar(text(_READ)) - before < 20
 
 
 def test_a_page_of_the_audit_reads_the_accounts_of_its_entries(filled: _Database) -> None:

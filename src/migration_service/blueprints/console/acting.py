@@ -10,6 +10,7 @@ is a view of its own, with `act`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import sha256
 from typing import Any, Generic, TypeVar
 from uuid import UUID, uuid4
@@ -21,6 +22,7 @@ from wtforms import HiddenField, StringField, validators
 
 from migration_service import errors
 from migration_service.blueprints.console.access import current_session
+from migration_service.blueprints.console.display import zoned
 from migration_service.blueprints.console.faults import FormWithFaults
 from migration_service.blueprints.console.languages import _, _l, ngettext
 from migration_service.blueprints.requests.errors import status_of
@@ -34,6 +36,11 @@ _Shown = TypeVar("_Shown")
 
 #: Names and values that help to decide.
 Facts = tuple[tuple[str, Any], ...]
+
+
+def when_counted(at: datetime | None) -> Facts:
+    """Return when the numbers of a form were counted, unless that was just now."""
+    return ((_("Accounts were counted"), zoned(at)),) if at else ()
 
 
 class ActionForm(FormWithFaults):
@@ -182,6 +189,8 @@ class Act(Generic[_Shown]):
     #: What does it. It gets a session, and by name the arguments of the view and the values of the form.
     do: Callable[..., object]
     form: type[ActionForm] = ActionForm
+    #: The values with which fields start.
+    starts_with: Callable[[_Shown], Mapping[str, object]] = lambda _shown: {}
     #: The number for the sentence and the button.
     number: Callable[[_Shown], int] = lambda _shown: 0
     facts: Callable[[_Shown], Facts] = lambda _shown: ()
@@ -217,6 +226,9 @@ def add_acts(
             def preview(session: Session) -> Preview:
                 shown = show(session, **names)
                 known.update(values(shown))
+                if request.method == "GET":
+                    for field, value in it.starts_with(shown).items():
+                        form[field].data = value
                 number = it.number(shown)
                 sentence = it.sentence(shown) if callable(it.sentence) else it.sentence
                 return Preview(
@@ -240,8 +252,7 @@ def add_acts(
         return view
 
     for it in acts:
-        place = f"{path}{it.path or it.name}/"
-        blueprint.add_url_rule(place, it.name, view_of(it), methods=["GET", "POST"])
+        blueprint.add_url_rule(f"{path}{it.path or it.name}/", it.name, view_of(it), methods=["GET", "POST"])
 
 
 def _write(text: str | tuple[str, str], number: int, values: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ Its errors are pages, which say what happened and what to do next.
 
 import hmac
 import logging
+import time
 from contextvars import copy_context
 from datetime import timedelta
 from hashlib import sha256
@@ -21,7 +22,8 @@ from werkzeug.exceptions import HTTPException
 
 from migration_service import errors
 from migration_service.blueprints.console.access import guard_views
-from migration_service.blueprints.console.display import add_filters
+from migration_service.blueprints.console.counting import ASKED, BeingCountedError
+from migration_service.blueprints.console.display import add_filters, here_with
 from migration_service.blueprints.console.faults import attributes_at_fault
 from migration_service.blueprints.console.languages import _, speak_languages
 from migration_service.blueprints.console.pages import openid
@@ -91,6 +93,7 @@ def _show_errors(app: Flask) -> None:
     """Answer every error of the console with a page."""
     app.register_error_handler(errors.ServiceError, _service_error)
     app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(BeingCountedError, _being_counted)
     app.register_error_handler(DataError, _impossible_value)
     app.register_error_handler(IntegrityError, _refused_by_database)
     app.register_error_handler(OperationalError, _database_unavailable)
@@ -126,6 +129,14 @@ def _http_error(error: HTTPException) -> Response:
     return _error_page(status, detail)
 
 
+def _being_counted(_error: BeingCountedError) -> Response:
+    """Show a page that asks again until the numbers are there."""
+    response = make_response(render_template("being_counted.html"))
+    again = here_with(**{ASKED: request.args.get(ASKED, time.time())})
+    response.headers["Refresh"] = f"2; url={again}"
+    return response
+
+
 def _impossible_value(_error: DataError) -> Response:
     """Respond to a request with a value that the database cannot hold, such as a null character."""
     return _error_page(400, _("The address or the form has an impossible value."))
@@ -149,18 +160,13 @@ def _unexpected_error(error: Exception) -> Response:
 
 
 def _title(status: int) -> str:
-    match status:
-        case HTTPStatus.NOT_FOUND:
-            return _("Not found")
-        case HTTPStatus.FORBIDDEN:
-            return _("Not allowed")
-        case HTTPStatus.TOO_MANY_REQUESTS:
-            return _("Too many requests")
-        case HTTPStatus.SERVICE_UNAVAILABLE:
-            return _("Not available")
-        case _ if status >= 500:
-            return _("Something went wrong")
-    return _("That did not work")
+    titles: dict[int, str] = {
+        HTTPStatus.NOT_FOUND: _("Not found"),
+        HTTPStatus.FORBIDDEN: _("Not allowed"),
+        HTTPStatus.TOO_MANY_REQUESTS: _("Too many requests"),
+        HTTPStatus.SERVICE_UNAVAILABLE: _("Not available"),
+    }
+    return titles.get(status) or (_("Something went wrong") if status >= 500 else _("That did not work"))
 
 
 _POLICY = "; ".join(

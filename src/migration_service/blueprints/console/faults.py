@@ -21,7 +21,6 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _FIELDS_OF_CODE: dict[str, tuple[str, ...]] = {
     "name_taken": ("name", "code"),
     "name_invalid": ("name", "code"),
-    "network_invalid": ("networks",),
     "password_invalid": ("password", "new"),
     "operations_team_not_found": ("team",),
 }

@@ -1,6 +1,5 @@
 """The languages of the console: English in the templates, and Dutch in `translations/nl.po`."""
 
-from collections.abc import Mapping
 from decimal import Decimal
 from functools import cache
 from io import BytesIO
@@ -15,16 +14,13 @@ from babel.support import LazyProxy, NullTranslations, Translations
 from flask import Flask, g, has_request_context, request
 from markupsafe import Markup
 
-LANGUAGES: Mapping[str, str] = {"en": "English", "nl": "Nederlands"}
-#: The cookie with the chosen language.
-COOKIE = "console_language"
 _FOLDER = Path(__file__).parent / "translations"
 
 
 def speak_languages(app: Flask) -> None:
     """Translate the templates of `app` into the reader's language."""
     app.jinja_env.globals.update(_=_gettext_of_page, ngettext=_ngettext_of_page)
-    app.context_processor(lambda: {"language": current_language(), "languages": LANGUAGES})
+    app.context_processor(lambda: {"language": current_language()})
     app.after_request(_say_language)
 
 
@@ -34,24 +30,18 @@ def _say_language(response: Any) -> Any:
 
 
 def current_language() -> str:
-    """Return the language of this request: the chosen one, else the browser's, else English."""
+    """Return the language of this request: the browser's, or else English."""
     if not has_request_context():
         return "en"
     if "language" not in g:
-        g.language = _choose()
+        preferred = [tag for tag, _ in request.accept_languages]
+        g.language = negotiate_locale(preferred, _LOCALES, sep="-") or "en"
     return str(g.language)
 
 
 def current_locale() -> Locale:
     """Return the locale for numbers and times."""
     return _LOCALES[current_language()]
-
-
-def _choose() -> str:
-    chosen = request.cookies.get(COOKIE, "")
-    if chosen in LANGUAGES:
-        return chosen
-    return negotiate_locale([tag for tag, _ in request.accept_languages], LANGUAGES, sep="-") or "en"
 
 
 # British English: 24 hours, and the day before the month.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import copy_context
+from functools import partial
 from typing import Any, TypeVar
 
 from flask import Blueprint, Response, current_app, make_response, render_template, request
@@ -9,6 +10,7 @@ from jinja2.filters import make_attrgetter
 from sqlalchemy.orm import Session
 
 from migration_payloads.moments import write_moments
+from migration_service.blueprints.console.counting import ASKED, keep
 from migration_service.blueprints.console.display import here_with, json_text
 from migration_service.blueprints.console.pages.downloads import send_file
 from migration_service.blueprints.console.polling import page
@@ -47,6 +49,7 @@ def show_list(
     *,
     key: str | None = None,
     read_key: Callable[[str], Any] = str,
+    kept: Any = None,
 ) -> Response:
     """Show a page of a list as `found` in a template, or send the whole list as a file.
 
@@ -54,7 +57,8 @@ def show_list(
     Without `key`, the name of the key of an entry, it gets nothing but the session, and returns everything.
     Each column of the file is the attribute of an entry as templates write it, such as `0.name`, and has its
     last part as its name, or the name that is before a `=`. `more` returns what else the template shows. With
-    `poll`, the page has a part that is refreshed.
+    `poll`, the page has a part that is refreshed. A page of a list that takes long to find has entries of the
+    type `kept`, as `keep` has it.
     """
     if request.path.endswith(f"/{_FILE}"):
         name = "-".join(request.path.split("/")[1:-1]) or "suppliers"
@@ -64,7 +68,10 @@ def show_list(
         if key is None:
             found = list(find(session))
         else:
-            found = listing.cut(find(session, before=listing.after, limit=listing.wanted), key)
+            part: Any = partial(find, before=listing.after, limit=listing.wanted)
+            name = here_with(cursor=request.args.get("cursor"), **{ASKED: None})
+            rows = part(session) if kept is None else keep(session, name, list[kept], part)[0]
+            found = listing.cut(rows, key)
         values = more(session, found)
     show: Callable[..., Any] = page if "poll" in values else render_template
     return make_response(show(template, found=found, listing=listing, file=here_with(_FILE), **values))

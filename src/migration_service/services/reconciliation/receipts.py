@@ -82,8 +82,10 @@ class Receipt:
         }
 
 
-def read_receipt(session: Session, supplier: KnownSupplier, batch_id: UUID | None = None) -> Receipt:
-    """Return the receipt of a supplier's book, or of a batch, as it is now."""
+def read_receipt(
+    session: Session, supplier: KnownSupplier, batch_id: UUID | None = None, *, verdict: Verdict | None = None
+) -> Receipt:
+    """Return the receipt of a supplier's book, or of a batch, as it is now. A verdict may be given."""
     comparison = find_kept(session, supplier.id, batch_id)
     exceptions = select(ReceiptException).order_by(ReceiptException.id)
     found = exceptions.where(ReceiptException.comparison_id == comparison.id) if comparison else None
@@ -92,7 +94,7 @@ def read_receipt(session: Session, supplier: KnownSupplier, batch_id: UUID | Non
         import_supplier=supplier.code,
         batch_id=batch_id,
         comparison_id=comparison.id if comparison else None,
-        verdict=judge(session, supplier.id, batch_id, comparison=comparison),
+        verdict=verdict or judge(session, supplier.id, batch_id, comparison=comparison),
         files=[dict(row) for row in session.execute(_FILES, values).mappings()],
         exceptions=session.scalars(found).all() if found is not None else (),
     )

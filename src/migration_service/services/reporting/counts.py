@@ -148,6 +148,13 @@ def list_paused_suppliers(session: Session) -> list[tuple[str, int]]:
     return [(code, number) for code, number in rows]
 
 
+def count_by_state(session: Session) -> list[list[Any]]:
+    """Return the code, the state and the number of accounts for each supplier and state that has any."""
+    codes = {row.id: row.code for row in session.execute(select(ImportSupplier.id, ImportSupplier.code))}
+    states = count_states(session, codes)
+    return [[codes[pk], *it] for pk, counts in states.items() for it in counts.items() if it[1]]
+
+
 def count_accounts(session: Session) -> dict[str, Any]:
     """Return accounts by supplier and state, and finished attempts by outcome and code, ready for JSON.
 
@@ -156,8 +163,6 @@ def count_accounts(session: Session) -> dict[str, Any]:
     seconds if there are millions.
     """
     allow_minutes(session, "40s")
-    codes = {row.id: row.code for row in session.execute(select(ImportSupplier.id, ImportSupplier.code))}
-    states = count_states(session, codes)
     attempts = session.execute(
         select(Attempt.outcome, func.coalesce(Attempt.error_code, ""), func.count())
         .where(Attempt.outcome.is_not(None))
@@ -172,6 +177,6 @@ def count_accounts(session: Session) -> dict[str, Any]:
     if refused:
         counted[Outcome.FAILED.value, AccountFailedValidationError.code] += int(refused)
     return {
-        "accounts": [[codes[pk], *it] for pk, counts in states.items() for it in counts.items() if it[1]],
+        "accounts": count_by_state(session),
         "attempts": [[outcome, code, number] for (outcome, code), number in counted.items()],
     }

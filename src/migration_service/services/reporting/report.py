@@ -127,11 +127,12 @@ def make_report(
     """Return the figures of a report.
 
     This compares every account, which takes seconds for 100,000. If that takes more than `seconds`, workers
-    finish it, and the report relies on the comparison that was kept before. Each part is read in a separate
-    transaction, so the figures of a running batch may be some seconds apart.
+    finish it, and the report relies on the comparison that was kept before. With 0 seconds, it does so at
+    once. Each part is read in a separate transaction, so the figures of a running batch may be some seconds
+    apart.
     """
     until = None if seconds is None else time.monotonic() + seconds
-    for batch_id in subject.batch_ids or (None,):
+    for batch_id in (subject.batch_ids or (None,)) if seconds != 0 else ():
         with sessions.begin() as session:
             comparison_id = comparisons.start_comparison(session, subject.supplier, batch_id)[0].id
         left = None if until is None else max(until - time.monotonic(), 0)

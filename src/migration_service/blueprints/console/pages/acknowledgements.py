@@ -9,6 +9,7 @@ from werkzeug.wrappers import Response
 
 from migration_service.blueprints.console.access import current_operator, supplier_of
 from migration_service.blueprints.console.acting import Done, Facts, Preview, ReasonForm, act
+from migration_service.blueprints.console.counting import keep
 from migration_service.blueprints.console.filters import read_id, read_line, read_yes_no
 from migration_service.blueprints.console.languages import _, ngettext
 from migration_service.blueprints.console.lists import list_at, show_list
@@ -104,7 +105,12 @@ def _find(session: Session, supplier: KnownSupplier) -> list[OpenItem]:
         return items
     batch_id = get_batch_to_reconcile(session, given.get("batch") or None, supplier)
     wanted = given.get("error") or None
-    return find_refused(session, supplier.id, batch_id=batch_id, code=wanted, limit=_MOST + 1)
+
+    def find(own: Session) -> list[OpenItem]:
+        return find_refused(own, supplier.id, batch_id=batch_id, code=wanted, limit=_MOST + 1)
+
+    name = f"refused:{supplier.id}:{batch_id}:{wanted}"
+    return keep(session, name, list[OpenItem], find)[0] if request.method == "GET" else find(session)
 
 
 def _orders(items: list[OpenItem], reason: str, name: str) -> list[AcknowledgementOrder]:

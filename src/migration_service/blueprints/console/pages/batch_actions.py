@@ -13,6 +13,7 @@ from wtforms.validators import InputRequired, Optional
 from migration_service.blueprints.batch_upload import intake_limits
 from migration_service.blueprints.console import acting, ordering
 from migration_service.blueprints.console.access import batch_of
+from migration_service.blueprints.console.counting import look_at_retryable
 from migration_service.blueprints.console.display import name_batch, write_threshold
 from migration_service.blueprints.console.filters import read_filter
 from migration_service.blueprints.console.languages import _, _l, mark, mark_plural, ngettext, write_number
@@ -23,7 +24,7 @@ from migration_service.services.batches.error_thresholds import NO_THRESHOLD, se
 from migration_service.services.batches.repeat import repeat_batch
 from migration_service.services.batches.results.counts import count_open
 from migration_service.services.batches.results.line_results import ResultFilter
-from migration_service.services.batches.retry import count_retryable, retry_failed
+from migration_service.services.batches.retry import retry_failed
 from migration_service.services.setup.suppliers import get_import_supplier_by_id
 from migration_service.states import BatchKind, BatchMode
 
@@ -114,7 +115,6 @@ _ACTS = [
     # Even while the batch runs.
     acting.Act[control.BatchReport](
         name="change_threshold",
-        path="brake",
         form=ErrorThresholdForm,
         title=mark("Error threshold of the batch"),
         sentence=_say_threshold,
@@ -125,10 +125,6 @@ _ACTS = [
 ]
 
 
-def _report(session: Session, batch_id: UUID) -> control.BatchReport:
-    return control.report_batch(session, batch_of(session, batch_id))
-
-
 def _back(batch_id: UUID) -> str:
     return url_for("batches.show", batch_id=batch_id)
 
@@ -137,7 +133,7 @@ acting.add_acts(
     blueprint,
     "/",
     _ACTS,
-    show=_report,
+    show=lambda session, batch_id: control.report_batch(session, batch_of(session, batch_id)),
     back=_back,
     values=_write_values,
     afterwards=[acting.feed_workers],
@@ -152,7 +148,7 @@ def retry(batch_id: UUID) -> Response:
 
     def preview(session: Session) -> acting.Preview:
         batch = batch_of(session, batch_id)
-        found = count_retryable(session, batch, wanted)
+        found = look_at_retryable(session, batch, wanted)
         lines = found.everything if everything else found.may_pass
         left = found.everything - lines
         facts: list[tuple[str, Any]] = [(_("Code"), wanted.code), (_("Path"), wanted.path)]

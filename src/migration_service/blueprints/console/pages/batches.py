@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.blueprints.console.access import batch_of, may, visible_codes
 from migration_service.blueprints.console.charts import draw_rate
+from migration_service.blueprints.console.counting import look_at_retryable
 from migration_service.blueprints.console.filters import read_word
 from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.blueprints.console.polling import BUSY, CALM, page
@@ -21,8 +22,8 @@ from migration_service.models import Wave
 from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.batches.control import report_batch
 from migration_service.services.batches.results.counts import list_work
+from migration_service.services.batches.results.line_results import ResultFilter
 from migration_service.services.batches.results.listing import count_batches, list_batches
-from migration_service.services.batches.retry import count_retryable
 from migration_service.states import BatchKind, BatchState, LineStatus
 
 blueprint = Blueprint("batches", __name__, url_prefix="/batches")
@@ -69,7 +70,7 @@ def show(batch_id: UUID) -> Response:
         has_failed = report.counts[LineStatus.FAILED] > 0 and report.lines_removed_at is None
         retryable = 0
         if has_failed and report.state not in _OPEN and may("batch_actions.retry"):
-            retryable = count_retryable(session, batch).may_pass
+            retryable = look_at_retryable(session, batch, ResultFilter()).may_pass
     moves = report.state in _OPEN
     return page(
         "batch.html",

@@ -73,7 +73,6 @@ add_acts(
     [
         Act[KnownSupplier](
             name="start",
-            path="new",
             title=mark("Certificate"),
             sentence=mark("Workers hash every created account and sign what the kept comparison found."),
             button=mark("Make a certificate"),

@@ -26,20 +26,12 @@ from migration_service.states import LineStatus
 blueprint = Blueprint("downloads", __name__, url_prefix="/batches/<uuid:batch_id>")
 
 
-@blueprint.get("/failed-lines.ndjson")
-def failed_lines(batch_id: UUID) -> Response:
-    """Send the failed lines as they were received, to be corrected and sent again."""
-    _note_reading(batch_id)
-    pieces = stream_failed_lines(resources().Session, batch_id, read_filter())
-    return send_file(pieces, f"failed-lines-{batch_id}.ndjson", CONTENT_TYPES[ResultFormat.NDJSON])
-
-
-@blueprint.get("/results.<any(ndjson, csv):kind>")
-def results(batch_id: UUID, kind: str) -> Response:
+@blueprint.get("/results.csv")
+def results(batch_id: UUID) -> Response:
     """Send the outcome of each line, with the path and the value of every error."""
     _note_reading(batch_id)
-    pieces = stream_results(resources().Session, batch_id, ResultFormat(kind), read_filter())
-    return send_file(pieces, f"results-{batch_id}.{kind}", CONTENT_TYPES[ResultFormat(kind)])
+    pieces = stream_results(resources().Session, batch_id, ResultFormat.CSV, read_filter())
+    return send_file(pieces, f"results-{batch_id}.csv", CONTENT_TYPES[ResultFormat.CSV])
 
 
 @blueprint.get("/hand-back.zip")

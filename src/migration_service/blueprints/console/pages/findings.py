@@ -1,6 +1,5 @@
 """The errors of a batch: from a code to its paths, its lines, and the place in the payload."""
 
-from collections import Counter
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +8,7 @@ from werkzeug.wrappers import Response
 
 from migration_service.blueprints.console import masking
 from migration_service.blueprints.console.access import batch_of, may
+from migration_service.blueprints.console.counting import keep, look_at_retryable
 from migration_service.blueprints.console.filters import read_word
 from migration_service.blueprints.console.payload_view import view_payload
 from migration_service.blueprints.console.remedies import remedy_of
@@ -18,14 +18,13 @@ from migration_service.schemas.paging import row_id
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.control import get_batch_with_lines, report_batch
 from migration_service.services.batches.results.findings import (
+    FoundPath,
     count_paths,
-    count_values,
     find_line,
     find_neighbours,
     list_lines,
 )
 from migration_service.services.batches.results.line_results import ResultFilter
-from migration_service.services.batches.retry import count_retryable
 from migration_service.states import BatchKind, BatchState, LineStatus
 
 blueprint = Blueprint("findings", __name__, url_prefix="/batches/<uuid:batch_id>")
@@ -44,14 +43,14 @@ def show_code(batch_id: UUID, code: str) -> str:
         batch = batch_of(session, batch_id)
         get_batch_with_lines(session, str(batch_id), organisation_id=None)
         report = report_batch(session, batch)
-        paths = count_paths(session, batch_id, code, warnings=warnings)
+        name = f"paths:{batch_id}:{warnings}:{code}"
+        paths, _counted_at = keep(
+            session, name, list[FoundPath], lambda own: count_paths(own, batch_id, code, warnings=warnings)
+        )
         lines, follow = list_lines(session, batch_id, wanted, after=listing.after or 0, limit=listing.limit)
-        values = []
-        if path and not masking.is_personal(path):
-            values = _mask_values(path, count_values(session, batch_id, wanted))
         retryable = everything = 0
         if report.state in _RETRIED and may("batch_actions.retry"):
-            found = count_retryable(session, batch, wanted)
+            found = look_at_retryable(session, batch, wanted)
             retryable, everything = found.may_pass, found.everything
     if not paths:
         abort(404)
@@ -63,7 +62,6 @@ def show_code(batch_id: UUID, code: str) -> str:
         remedy=remedy_of(code),
         paths=paths,
         path=path,
-        values=values,
         retryable=retryable,
         everything=everything,
         repeats_personal=masking.repeats_personal,
@@ -80,7 +78,7 @@ def show_lines(batch_id: UUID) -> str:
     with resources().Session.begin() as session:
         report = report_batch(session, batch_of(session, batch_id))
         lines, follow = list_lines(session, batch_id, wanted, after=listing.after or 0, limit=listing.limit)
-    file = url_for("downloads.results", batch_id=batch_id, kind="csv", status=status)
+    file = url_for("downloads.results", batch_id=batch_id, status=status)
     return render_template(
         "lines.html",
         batch=report,
@@ -135,14 +133,6 @@ def reveal_line(batch_id: UUID, line_number: int) -> Response:
         )
     masking.reveal(_subject(batch_id, line_number))
     return redirect(url_for("findings.show_line", batch_id=batch_id, line_number=line_number), 303)
-
-
-def _mask_values(path: str, values: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Return the values with their numbers. Texts that may be a person's are counted together."""
-    counts = Counter[str]()
-    for value, number in values:
-        counts[masking.mask_at(path, value)] += number
-    return counts.most_common()
 
 
 class _Shown:

@@ -3,6 +3,7 @@
 It asks for a receipt, and what is open in that can be accepted with a reason.
 """
 
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -15,11 +16,11 @@ from wtforms.validators import InputRequired, Optional
 
 from migration_service.blueprints.console import acting
 from migration_service.blueprints.console.access import supplier_of
-from migration_service.blueprints.console.counting import keep
+from migration_service.blueprints.console.counting import keep, look_at_verdict
 from migration_service.blueprints.console.display import from_viewers_clock, viewer_zone, zoned
 from migration_service.blueprints.console.languages import _, _l, ngettext
 from migration_service.blueprints.requests.resources import resources
-from migration_service.errors import ImportSupplierLiveError
+from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.reconciliation import receipts
 from migration_service.services.reconciliation.comparisons import get_batch_to_reconcile
 from migration_service.services.reconciliation.verdict import SENTENCES
@@ -73,15 +74,12 @@ def set_moment(code: str) -> Response:
         if order.batch is not None:
             title = _("Go-live of a batch of %(code)s", code=code)
             back = url_for("batches.show", batch_id=order.batch.id)
-        try:
-            name = f"go-live:{order.supplier.id}:{order.batch and order.batch.id}"
-            found, counted_at = keep(
-                session, name, go_live.GoLivePreview, lambda: go_live.preview_go_live(session, order)
-            )
-            open_ = _list_open(session, order) if found.batch_id is None else ()
-        except ImportSupplierLiveError:
+        if has_gone_live(session, order.supplier.id):
             sentence = _("%(code)s has gone live. None of its accounts can be undone.", code=code)
             return acting.Preview(title=title, sentence=sentence, button="", back=back, is_empty=True)
+        name = f"go-live:{order.supplier.id}:{order.batch and order.batch.id}"
+        counted, counted_at = keep(session, name, _Counted, lambda own: _count(own, order))
+        found = counted.preview
         return acting.Preview(
             title=title,
             sentence=ngettext(
@@ -95,9 +93,9 @@ def set_moment(code: str) -> Response:
             facts=(
                 (_("Set at present"), zoned(found.before)),
                 (_("E-mails to customers that will be sent"), found.emails),
-                *open_,
+                *(_describe_open(counted.open) if found.batch_id is None else ()),
                 *((_("Not ready yet"), sentence) for sentence in found.not_ready),
-                *(((_("Accounts were counted"), zoned(counted_at)),) if counted_at else ()),
+                *acting.when_counted(counted_at),
             ),
             other=acting.Link(
                 url_for("go_live.accept_exception", code=code, batch=found.batch_id), _("Accept what is open")
@@ -138,11 +136,20 @@ def _order(session: Session, code: str, at: datetime | None = None) -> go_live.G
     )
 
 
-def _list_open(session: Session, order: go_live.GoLiveOrder) -> acting.Facts:
-    supplier = order.supplier
-    found, _counted_at = keep(
-        session, f"open:{supplier.id}", dict[str, int], lambda: dict(find_open_work(session, supplier.code))
-    )
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """The preview of a go-live, and for a whole supplier its open work."""
+
+    preview: go_live.GoLivePreview
+    open: dict[str, int]
+
+
+def _count(session: Session, order: go_live.GoLiveOrder) -> _Counted:
+    open_ = find_open_work(session, order.supplier.code) if order.batch is None else ()
+    return _Counted(go_live.preview_go_live(session, order), dict(open_))
+
+
+def _describe_open(found: dict[str, int]) -> acting.Facts:
     return tuple((_(what), number) for what, number in found.items()) or ((_("Still open"), _("nothing")),)
 
 
@@ -203,4 +210,6 @@ def _batch_id(session: Session, code: str) -> UUID | None:
 
 
 def _read(session: Session, code: str) -> receipts.Receipt:
-    return receipts.read_receipt(session, supplier_of(session, code), _batch_id(session, code))
+    supplier, batch_id = supplier_of(session, code), _batch_id(session, code)
+    verdict, _counted_at = look_at_verdict(session, supplier.id, batch_id)
+    return receipts.read_receipt(session, supplier, batch_id, verdict=verdict)

@@ -1,6 +1,6 @@
 """API keys: their owners and limits, and the form to revoke one. `migration-service` issues them."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from flask import Blueprint, url_for
@@ -27,8 +27,6 @@ _COLUMNS = (
     "0.prefix 0.name organisation=1 0.scopes import_suppliers=2 0.allowed_networks 0.created_at "
     "0.last_used_at 0.expires_at 0.revoked_at"
 )
-#: Keys that expire within this time are highlighted.
-_SOON = timedelta(days=30)
 
 
 class RevocationForm(ActionForm):
@@ -48,12 +46,8 @@ def show() -> Response:
 
     def more(_session: Session, found: list[Any]) -> dict[str, int]:
         now = datetime.now(UTC)
-        valid = [it for it, *_ in found if not it.revoked_at and not (it.expires_at and it.expires_at <= now)]
-        return {
-            "valid": len(valid),
-            "ending": sum(bool(it.expires_at and it.expires_at <= now + _SOON) for it in valid),
-            "unused": sum(it.last_used_at is None for it in valid),
-        }
+        ended = sum(bool(it.revoked_at or (it.expires_at and it.expires_at <= now)) for it, *_ in found)
+        return {"valid": len(found) - ended}
 
     return show_list("keys.html", find, _COLUMNS, more)
 

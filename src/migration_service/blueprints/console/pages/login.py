@@ -1,4 +1,4 @@
-"""Logging in and out, the operator's own password, and the language."""
+"""Logging in and out, and the operator's own password."""
 
 from flask import Blueprint, flash, make_response, redirect, render_template, request, session, url_for
 from werkzeug.wrappers import Response
@@ -7,14 +7,13 @@ from wtforms.validators import EqualTo, InputRequired, Length
 
 from migration_service.blueprints.console import access
 from migration_service.blueprints.console.faults import FormWithFaults
-from migration_service.blueprints.console.languages import COOKIE, LANGUAGES, _, _l
+from migration_service.blueprints.console.languages import _, _l
 from migration_service.blueprints.console.views import MOUNT
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import PasswordInvalidError, ThrottledError, UnauthenticatedError
 from migration_service.services.access import operator_sessions, operators, throttle
 
 blueprint = Blueprint("login", __name__)
-_A_YEAR = 31_536_000
 
 
 class LoginForm(FormWithFaults):
@@ -140,19 +139,6 @@ def change_password() -> Response:
     session.clear()
     flash(_("Your password has been changed. Log in with it."), "done")
     return redirect(url_for("login.show"), 303)
-
-
-@blueprint.post("/language/")
-def choose_language() -> Response:
-    """Store the chosen language in a cookie."""
-    response = redirect(safe_target(request.form.get("next")), 303)
-    language = request.form.get("language", "")
-    if language in LANGUAGES:
-        secure = resources().settings.console_url.startswith("https:")
-        response.set_cookie(
-            COOKIE, language, max_age=_A_YEAR, path=MOUNT, httponly=True, samesite="Lax", secure=secure
-        )
-    return response
 
 
 def safe_target(target: str | None) -> str:

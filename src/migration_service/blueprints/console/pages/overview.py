@@ -98,7 +98,8 @@ def show() -> Response:
     with resources().Session.begin() as session:
         owned = visible(list_import_suppliers(session))
         suppliers = [supplier for supplier, _owner in owned]
-        states = count_accounts_by_state(session, [(it.id, it.code) for it in suppliers])
+        codes = [(it.id, it.code) for it in suppliers]
+        counts, counted_at = count_accounts_by_state(session, codes)
         newest = list_batches(session, organisation_id=None, limit=NEWEST)
         # However old it is: a batch that was paused weeks ago still needs attention.
         running = [
@@ -115,7 +116,7 @@ def show() -> Response:
     ]
     concerned = {it.code for it in concerns}
     found = [
-        SupplierRow(0, supplier, owner, states.counts[supplier.code], supplier.code in concerned)
+        SupplierRow(0, supplier, owner, counts[supplier.code], supplier.code in concerned)
         for supplier, owner in owned
         if wanted in f"{supplier.code} {owner}".casefold()
     ]
@@ -129,7 +130,7 @@ def show() -> Response:
             "poll": BUSY if any(it.state == BatchState.RUNNING for it in running) else CALM,
             "order": order,
             "suppliers": len(owned),
-            "states": states,
+            "counted_at": counted_at,
             "running": running,
             "openings": [it for it in list_openings(plans) if it[0] < tomorrow],
             "ended": [it for it in newest if it.state in _OVER][:5],

@@ -1,5 +1,7 @@
 """Whether a supplier is ready for its next wave or for go-live, and the acceptance of warnings."""
 
+from datetime import datetime
+
 from flask import Blueprint, abort, render_template, request, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
@@ -40,8 +42,7 @@ RESULTS = {
 def show(code: str) -> str:
     """Show the checks, for the next wave or for go-live."""
     with resources().Session.begin() as session:
-        name = f"ready:{supplier_of(session, code).id}:{_asked()}"
-        found, counted_at = keep(session, name, Readiness, lambda: check(session, code, _asked()))
+        found, counted_at = look(session, code, _asked())
     return render_template(
         "ready.html", code=code, found=found, counted_at=counted_at, names=NAMES, results=RESULTS, say=say
     )
@@ -53,7 +54,8 @@ def accept(code: str, named: str) -> Response:
     form = ReasonForm()
 
     def preview(session: Session) -> Preview:
-        finding = next((it for it in check(session, code, _asked()).checks if it.check == named), None)
+        found, _counted_at = look(session, code, _asked())
+        finding = next((it for it in found.checks if it.check == named), None)
         if finding is None:
             abort(404)
         return Preview(
@@ -78,6 +80,12 @@ def check(session: Session, code: str, ready_for: ReadyFor | None) -> Readiness:
     return examine(session, supplier_of(session, code), look_around(), ready_for)
 
 
+def look(session: Session, code: str, ready_for: ReadyFor | None) -> tuple[Readiness, datetime | None]:
+    """Return the checks of a supplier for a page that only shows them, as `keep` does."""
+    name = f"ready:{supplier_of(session, code).id}:{ready_for}"
+    return keep(session, name, Readiness, lambda own: check(own, code, ready_for))
+
+
 def say(finding: Finding) -> str:
     """Return what a check found, in the reader's language."""
     return _(SAYS[finding.said][1], **finding.values)
@@ -85,7 +93,7 @@ def say(finding: Finding) -> str:
 
 def list_facts(session: Session, code: str, ready_for: ReadyFor) -> Facts:
     """Return what is in the way of a wave, or of go-live, for the form that starts it."""
-    found = [it for it in check(session, code, ready_for).checks if it.is_in_the_way]
+    found = [it for it in look(session, code, ready_for)[0].checks if it.is_in_the_way]
     facts = tuple((str(NAMES[it.check]), f"{RESULTS[it.result]}: {say(it)}") for it in found)
     return facts or ((_("Ready?"), _("Every check has passed, or its warning was accepted.")),)
 

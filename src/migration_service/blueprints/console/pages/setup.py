@@ -1,6 +1,4 @@
-"""Organisations and operations teams."""
-
-from collections import defaultdict
+"""Operations teams."""
 
 from flask import Blueprint, abort, url_for
 from sqlalchemy.orm import Session
@@ -12,16 +10,14 @@ from migration_service.blueprints.console import access
 from migration_service.blueprints.console.acting import Act, ActionForm, add_acts
 from migration_service.blueprints.console.languages import _l, mark
 from migration_service.blueprints.console.lists import list_at, show_list
-from migration_service.models import ImportSupplier, OperationsTeam, Organisation
+from migration_service.models import OperationsTeam
 from migration_service.services.setup import teams
-from migration_service.services.setup.organisations import create_organisation, list_organisations
-from migration_service.services.setup.suppliers import list_import_suppliers
 
 blueprint = Blueprint("setup", __name__, url_prefix="/setup")
 
 
 class NameForm(ActionForm):
-    """The name of an organisation or a team."""
+    """The name of a team."""
 
     name = StringField(_l("Name"), validators=[InputRequired(), Length(max=128)])
 
@@ -36,19 +32,6 @@ class TeamForm(NameForm):
         super().__init__()
         if access.current_operator().organisation_ids is not None:
             del self.shared
-
-
-@list_at(blueprint, "/organisations/")
-def show_organisations() -> Response:
-    """List organisations, each with its import suppliers."""
-
-    def find(session: Session) -> list[tuple[Organisation, list[ImportSupplier]]]:
-        suppliers: dict[int, list[ImportSupplier]] = defaultdict(list)
-        for supplier, _owner in list_import_suppliers(session):
-            suppliers[supplier.organisation_id].append(supplier)
-        return [(it, suppliers[it.id]) for it in list_organisations(session) if access.sees(it.id)]
-
-    return show_list("organisations.html", find, "0.name 0.created_at")
 
 
 @list_at(blueprint, "/teams/")
@@ -70,23 +53,6 @@ def _find_team(session: Session, team_id: int) -> OperationsTeam:
     return next((it for it in found if it.id == team_id), None) or abort(404)
 
 
-add_acts(
-    blueprint,
-    "/organisations/",
-    [
-        Act[None](
-            name="create_new_organisation",
-            path="new",
-            form=NameForm,
-            title=mark("New organisation"),
-            sentence=mark("Creates one organisation. It sees nothing of another one."),
-            button=mark("Create"),
-            done=mark("Organisation %(name)s was created."),
-            do=create_organisation,
-        )
-    ],
-    back=lambda: url_for("setup.show_organisations"),
-)
 add_acts(
     blueprint,
     "/teams/",
@@ -114,6 +80,7 @@ add_acts(
             name="rename_team",
             path="rename",
             form=NameForm,
+            starts_with=lambda team: {"name": team.name},
             title=mark("Rename %(code)s"),
             sentence=mark(
                 "It gets another name. This is possible as long as no batch or account has the team."

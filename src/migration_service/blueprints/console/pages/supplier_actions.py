@@ -178,6 +178,7 @@ acting.add_acts(
             name="set_time_zone_of",
             path="time-zone",
             form=TimeZoneForm,
+            starts_with=lambda supplier: {"time_zone": supplier.time_zone},
             title=mark("Time zone of %(code)s"),
             sentence=mark(
                 "It is %(zone)s now. The time zone determines today's date for its data: where the open "
@@ -190,6 +191,7 @@ acting.add_acts(
         acting.Act[KnownSupplier](
             name="rename",
             form=NewCodeForm,
+            starts_with=lambda supplier: {"name": supplier.code},
             title=mark("Rename %(code)s"),
             sentence=mark("It gets another code. This is possible as long as nothing was sent for it."),
             button=mark("Rename"),

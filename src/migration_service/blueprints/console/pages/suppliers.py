@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, islice
 from typing import Any, cast
+from zoneinfo import ZoneInfo
 
 from flask import Blueprint, Response, render_template, request
 from sqlalchemy import select, text
@@ -13,7 +14,6 @@ from migration_service.blueprints.console.access import supplier_of
 from migration_service.blueprints.console.charts import draw_codes
 from migration_service.blueprints.console.counting import (
     count_accounts_by_state,
-    created_by_day,
     keep,
     look_at_verdict,
 )
@@ -43,16 +43,23 @@ from migration_service.services.reconciliation.created_accounts import stream_id
 from migration_service.services.reconciliation.differences import NOT_COMPARED
 from migration_service.services.reconciliation.submitted import OpenItem, find_open, read_place
 from migration_service.services.reconciliation.verdict import SENTENCES
-from migration_service.services.reporting.history import CreatedOnDay, count_failures_by_code
+from migration_service.services.reporting.history import (
+    CreatedOnDay,
+    count_created_by_day,
+    count_failures_by_code,
+)
 from migration_service.services.reporting.report import read_trend
 from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
 from migration_service.states import BatchKind, BatchMode, BatchState, LineStatus, OpenReason, SupplierStatus
+from migration_service.tasks.jobs import COMPARISONS, dispatch
 
 blueprint = Blueprint("suppliers", __name__, url_prefix="/suppliers")
 
 #: The most values of each account that a page lists. The page of the account has all of them.
 _SHOWN_VALUES = 5
+#: The days of the chart of what was created.
+_DAYS = 30
 #: A book with more accounts is compared only on request.
 LARGE = 5_000
 #: Seconds for which the page compares itself, before workers go on.
@@ -75,7 +82,7 @@ def show(code: str) -> Response:
         supplier = supplier_of(session, code)
         row = session.get_one(ImportSupplier, supplier.id)
         live_at, live_by = row.live_at, row.live_by
-        states = count_accounts_by_state(session, [(supplier.id, code)])
+        counts, _counted_at = count_accounts_by_state(session, [(supplier.id, code)])
         batches = list_batches(session, organisation_id=None, import_supplier=code, limit=20)
         owner = supplier.organisation_id
         keys = [key for key, _owner in list_api_keys(session) if key.organisation_id == owner]
@@ -83,7 +90,7 @@ def show(code: str) -> Response:
         plan = report_plan(session, plans[0]) if plans else None
         newest = list_newest(session, supplier.id)
         rehearsals = [it for it in read_trend(session, supplier.id) if it.done]
-        book, counted_at = keep(session, f"book:{supplier.id}", _Book, lambda: _count(session, supplier.id))
+        book, counted_at = keep(session, f"book:{supplier.id}", _Book, lambda own: _count(own, supplier.id))
         verdict, _counted_at = look_at_verdict(session, supplier.id)
         is_live = has_gone_live(session, supplier.id)
     current = find_current(plan) if plan else None
@@ -98,7 +105,7 @@ def show(code: str) -> Response:
             ),
             None,
         ),
-        counts=states.counts[code],
+        counts=counts[code],
         plan=plan,
         verdict=verdict,
         live_at=live_at,
@@ -132,8 +139,8 @@ def show(code: str) -> Response:
 
 def _count(session: Session, import_supplier_id: int) -> _Book:
     codes = count_failures_by_code(session, import_supplier_id)
-    created = created_by_day(session, import_supplier_id)
-    return _Book(codes, created)
+    zone = ZoneInfo(resources().settings.console_time_zone)
+    return _Book(codes, count_created_by_day(session, import_supplier_id, days=_DAYS, zone=zone))
 
 
 def _find_last_reconciled(plan: PlanReport | None) -> WaveReport | None:
@@ -174,8 +181,10 @@ def reconcile(code: str) -> str:
             is_full = request.args.get("compare") == "full"
             running, _is_new = comparisons.start_comparison(session, supplier, wanted, is_full=is_full)
         running_id = running.id if running else None
-    if running_id is not None:
+    if running_id is not None and is_small:
         comparisons.wait_for_comparison(sessions, running_id, seconds=_SECONDS)
+    elif running_id is not None:
+        dispatch(resources().celery, sessions, COMPARISONS)
     with sessions.begin() as session:
         verdict, counted_at = look_at_verdict(session, supplier.id, wanted)
         kept = comparisons.find_kept(session, supplier.id, wanted)
@@ -245,7 +254,7 @@ def show_open(code: str) -> Response:
         }
 
     columns = "external_account_number reason batch_id line_number codes"
-    return show_list("open.html", find, columns, more, key="key", read_key=read_place)
+    return show_list("open.html", find, columns, more, key="key", read_key=read_place, kept=OpenItem)
 
 
 @blueprint.get("/<code>/id-map.csv")

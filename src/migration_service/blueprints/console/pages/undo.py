@@ -1,6 +1,7 @@
 """Undo of imports before go-live, and replacement: each with its preview, and the outcome of an undo."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -13,6 +14,7 @@ from wtforms import SelectMultipleField
 from migration_service.blueprints.batch_upload import intake_limits
 from migration_service.blueprints.console import acting
 from migration_service.blueprints.console.access import batch_of, current_operator, supplier_of, visible_row
+from migration_service.blueprints.console.counting import keep
 from migration_service.blueprints.console.display import name_batch
 from migration_service.blueprints.console.languages import _, _l, mark, mark_plural, ngettext
 from migration_service.blueprints.console.lists import list_at, show_list
@@ -91,7 +93,10 @@ def replace_batch(batch_id: UUID) -> AnyResponse:
         return UndoOrder(supplier=supplier, batch=found, reason=reason)
 
     def preview(session: Session) -> acting.Preview:
-        found = preview_replacement(session, find(session))
+        name = f"replace:{batch_id}"
+        found, counted_at = keep(
+            session, name, dict[str, Any], lambda own: preview_replacement(own, find(own))
+        )
         facts = [(_("Accounts that exist as they were sent last"), found["unchanged"])]
         facts += [(f"{it['code']}: {', '.join(it['examples'])}", it["accounts"]) for it in found["blockers"]]
         replaced = ngettext(
@@ -115,7 +120,7 @@ def replace_batch(batch_id: UUID) -> AnyResponse:
             button=_("Replace the accounts"),
             back=url_for("batches.show", batch_id=batch_id),
             is_empty=is_empty,
-            facts=tuple(facts),
+            facts=(*facts, *acting.when_counted(counted_at)),
         )
 
     def perform(session: Session) -> acting.Done:
@@ -138,7 +143,12 @@ def _undo(find: Callable[..., UndoOrder], title: str, back: str) -> AnyResponse:
             code = order.supplier.code
             sentence = _("%(code)s has gone live. None of its accounts can be undone.", code=code)
             return acting.Preview(title=title, sentence=sentence, button="", back=back, is_empty=True)
-        return _describe(preview_undo(session, order), title, back, is_added=order.adds_data)
+        if order.batch is None:
+            return _describe(preview_undo(session, order), title, back)
+        name = f"undo:{order.batch.id}"
+        found, counted_at = keep(session, name, dict[str, Any], lambda own: preview_undo(own, find(own)))
+        shown = _describe(found, title, back, is_added=order.adds_data)
+        return replace(shown, facts=(*shown.facts, *acting.when_counted(counted_at)))
 
     def perform(session: Session) -> acting.Done:
         chosen = form.overrides.data or () if form.overrides is not None else ()
@@ -149,7 +159,7 @@ def _undo(find: Callable[..., UndoOrder], title: str, back: str) -> AnyResponse:
     return acting.act(form, preview, perform, afterwards=[acting.dispatch_jobs(UNDOS)])
 
 
-def _describe(found: dict[str, Any], title: str, back: str, *, is_added: bool) -> acting.Preview:
+def _describe(found: dict[str, Any], title: str, back: str, *, is_added: bool = False) -> acting.Preview:
     blocked = found["accounts"] - found["revertible"]
     facts = [(_("Accounts that are blocked, and kept"), blocked)]
     facts += [(f"{it['code']}: {', '.join(it['examples'])}", it["accounts"]) for it in found["blockers"]]

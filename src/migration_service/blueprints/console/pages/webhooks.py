@@ -64,6 +64,7 @@ _ACTS = [
     Act[WebhookEndpoint](
         name="set_email",
         form=OwnerForm,
+        starts_with=lambda webhook: {"email": webhook.email},
         title=mark("Owner of webhook %(name)s"),
         sentence=mark("The owner is told by e-mail if it is switched off."),
         facts=lambda webhook: ((_("E-mail address of the owner"), webhook.email or _("none")),),

@@ -1,11 +1,13 @@
 """Work in progress, the slots and the queues. The workers of the queues are on the page of health."""
 
+from contextlib import suppress
+
 from flask import Blueprint, Response
 from redis import RedisError
 
 from migration_service.blueprints.console.polling import BUSY, page
 from migration_service.blueprints.requests.resources import resources
-from migration_service.metrics.broker import BrokerCounts, read_broker
+from migration_service.metrics.broker import read_broker
 from migration_service.origin import current_origin
 from migration_service.services.processing.slots import Slots
 from migration_service.services.reporting.counts import read_in_progress
@@ -18,12 +20,15 @@ blueprint = Blueprint("work", __name__, url_prefix="/work")
 @blueprint.get("/")
 def show() -> Response:
     """Show the work in progress by age, and how full the slots and the queues are."""
-    ids = current_origin().import_supplier_ids
+    ids, redis = current_origin().import_supplier_ids, resources().redis
     with resources().Session.begin() as session:
         progress = read_in_progress(session)
         requests = list_running_requests(session, import_supplier_ids=ids)
         chunks = list_running_chunks(session, import_supplier_ids=ids)
-    in_use, sweep_age = _read_slots()
+    in_use = sweep_age = messages = None
+    with suppress(RedisError):  # the page says that it does not answer
+        messages = read_broker(redis, QUEUES, KEY_PREFIX)
+        in_use, sweep_age = Slots(redis).in_use(), Slots(redis).seconds_since_reconcile()
     return page(
         "work.html",
         poll=BUSY,
@@ -33,21 +38,5 @@ def show() -> Response:
         requests=requests,
         chunks=chunks,
         queues=QUEUES,
-        messages=_read_messages(),
+        messages=messages,
     )
-
-
-def _read_slots() -> tuple[int | None, float | None]:
-    try:
-        slots = Slots(resources().redis)
-        return slots.in_use(), slots.seconds_since_reconcile()
-    except RedisError:
-        return None, None
-
-
-def _read_messages() -> BrokerCounts | None:
-    """Return how many messages wait, or None if Redis does not answer."""
-    try:
-        return read_broker(resources().redis, QUEUES, KEY_PREFIX)
-    except RedisError:
-        return None

@@ -1,9 +1,7 @@
 """Errors and warnings of a batch for the console: by code, then by path, then by line."""
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Text, bindparam, func, select, text, union_all
@@ -15,14 +13,10 @@ from migration_service.errors import ParseError
 from migration_service.models import Batch, BatchLine
 from migration_service.services.batches.results import line_results
 from migration_service.services.batches.results.counts import LINES_OF_CHUNK
-from migration_service.states import LineStatus
+from migration_service.states import BatchKind, LineStatus
 
-#: The number of lines whose values are read, and of their bytes.
-_SAMPLE, _SAMPLE_BYTES = 500, 16_000_000
 #: The findings of the lines of a page, after which it ends.
 _MOST_FINDINGS = 2_000
-#: The number of values shown for a path.
-_MOST_VALUES = 20
 _COLUMNS = line_results.COLUMNS[:6]
 
 
@@ -47,12 +41,21 @@ class SentLine:
     text: str | None
 
 
-def count_paths(session: Session, batch_id: UUID, code: str, *, warnings: bool = False) -> Sequence[Any]:
+class FoundPath(NamedTuple):
+    """A path with errors or warnings of a code, its lines, and the detail of one of them."""
+
+    path: str | None
+    lines: int
+    detail: str
+
+
+def count_paths(session: Session, batch_id: UUID, code: str, *, warnings: bool = False) -> list[FoundPath]:
     """Return the paths at which lines have an error (or a warning) of this code, the most frequent first.
 
-    `*` stands for any index. Each has its lines, and the detail of one of them.
+    `*` stands for any index.
     """
-    return session.execute(_PATHS, {"batch_id": batch_id, "code": code, "warnings": warnings}).all()
+    rows = session.execute(_PATHS, {"batch_id": batch_id, "code": code, "warnings": warnings})
+    return [FoundPath(*row) for row in rows]
 
 
 def count_codes(session: Session, batch_id: UUID, wanted: line_results.ResultFilter) -> list[tuple[str, int]]:
@@ -71,7 +74,10 @@ def list_lines(
 
     They are fewer than `limit` if they have very many findings.
     """
-    lines = line_results.Lines(batch_id, wanted.condition(), _COLUMNS)
+    # Lines of added data are not in the order of their chunks.
+    of_accounts = session.get_one(Batch, batch_id).kind == BatchKind.ACCOUNTS
+    chunks = wanted.chunk_condition() if of_accounts else None
+    lines = line_results.Lines(batch_id, wanted.condition(), _COLUMNS, chunks)
     found: list[ShownLine] = []
     while rows := lines.read_in(session, found[-1].line_number if found else after):
         found += map(_shown, rows)
@@ -131,35 +137,6 @@ def list_lines_of_account(
     ]
 
 
-def count_values(
-    session: Session, batch_id: UUID, wanted: line_results.ResultFilter
-) -> list[tuple[str, int]]:
-    """Return the values of the matching lines at the path of the filter, the most frequent first.
-
-    Only the first lines are read. The caller ensures that the values are not personal data.
-    """
-    lines = line_results.Lines(batch_id, wanted.condition(), (*_COLUMNS, *line_results.TEXT))
-    values: Counter[str] = Counter()
-    read = size = after = 0
-    while read < _SAMPLE and size < _SAMPLE_BYTES and (rows := lines.read_in(session, after)):
-        for row in rows[: _SAMPLE - read]:
-            sent = line_results.text_of(row.payload, row.staged) or b""
-            read, size, after = read + 1, size + len(sent), row.line_number
-            with DECODED.holding(len(sent)):
-                values.update(_values_of(row, sent, wanted))
-    return values.most_common(_MOST_VALUES)
-
-
-def _values_of(row: Any, sent: bytes, wanted: line_results.ResultFilter) -> list[str]:
-    try:
-        payload = parse_json(sent)
-    except ParseError:
-        return []
-    shown = _shown(row)
-    picked = filter(wanted.picks, (*shown.errors, *shown.warnings))
-    return [value for it in picked if (value := line_results.value_at(payload, it["attr"])) is not None]
-
-
 def _shown(row: Any) -> ShownLine:
     number, account, status, service_number, errors, warnings = row[:6]
     return ShownLine(number, account, status, service_number, errors or [], warnings or [])
@@ -170,13 +147,17 @@ _NEIGHBOURS = text("""
     SELECT (SELECT max(line.line_number) FROM (
                 SELECT * FROM batch_chunk WHERE batch_id = :batch_id AND first_line < :line_number
                   AND counts ? :status ORDER BY first_line DESC LIMIT 2) AS chunk
-            JOIN batch_line AS line ON line.batch_id = chunk.batch_id AND line.status = :status
-             AND line.line_number BETWEEN chunk.first_line AND least(chunk.last_line, :line_number - 1)),
+            CROSS JOIN LATERAL (
+                SELECT * FROM batch_line WHERE batch_id = :batch_id AND status = :status
+                  AND line_number BETWEEN chunk.first_line AND least(chunk.last_line, :line_number - 1)
+                OFFSET 0) AS line),
            (SELECT min(line.line_number) FROM (
                 SELECT * FROM batch_chunk WHERE batch_id = :batch_id AND last_line > :line_number
                   AND counts ? :status ORDER BY first_line LIMIT 2) AS chunk
-            JOIN batch_line AS line ON line.batch_id = chunk.batch_id AND line.status = :status
-             AND line.line_number BETWEEN greatest(chunk.first_line, :line_number + 1) AND chunk.last_line)
+            CROSS JOIN LATERAL (
+                SELECT * FROM batch_line WHERE batch_id = :batch_id AND status = :status
+                  AND line_number BETWEEN greatest(chunk.first_line, :line_number + 1) AND chunk.last_line
+                OFFSET 0) AS line)
 """)
 
 # Only chunks with the code are read.

@@ -19,6 +19,8 @@ from sqlalchemy import (
     case,
     func,
     literal,
+    literal_column,
+    or_,
     select,
     text,
     true,
@@ -30,8 +32,8 @@ from migration_service.db.base import one_of
 from migration_service.db.pieces import DECODED, LONGEST_PIECE, READ_BYTES, in_pieces, weight_of
 from migration_service.errors import ConflictingLinesError, DuplicateLineError
 from migration_service.formats import ResultFormat, write_csv
-from migration_service.models import AccountImportProcess, BatchLine
-from migration_service.states import LineStatus, StagingResult
+from migration_service.models import AccountImportProcess, BatchChunk, BatchLine
+from migration_service.states import ChunkState, LineStatus, StagingResult
 
 #: The largest number of lines that are read together.
 _PIECE = 1_000
@@ -91,6 +93,14 @@ class ResultFilter:
         if self.code is not None or self.path is not None:
             conditions.append(_HAS_FINDING.bindparams(code=self.code, path=self.pattern))
         return and_(true(), *conditions)
+
+    def chunk_condition(self) -> ColumnElement[bool]:
+        """Return the SQL condition on a chunk that has been counted: it may have such a line."""
+        conditions: list[Any] = [func.jsonb_exists(BatchChunk.counts, self.status)] if self.status else []
+        if self.code is not None:
+            counts = (BatchChunk.error_counts, BatchChunk.warning_counts)
+            conditions.append(or_(*(func.jsonb_exists(it, self.code) for it in counts)))
+        return or_(BatchChunk.state != ChunkState.DONE, and_(true(), *conditions))
 
     def picks(self, finding: dict[str, Any]) -> bool:
         """Return whether the filter selects an error or a warning."""
@@ -194,12 +204,29 @@ def select_lines(batch_id: UUID, *columns: Any) -> Select[Any]:
 
 
 class Lines:
-    """The matching lines of a batch, to be read a few at a time: as many as weigh little together."""
+    """The matching lines of a batch, to be read a few at a time: as many as weigh little together.
 
-    def __init__(self, batch_id: UUID, condition: ColumnElement[bool], columns: Sequence[Any]) -> None:
-        found = select_lines(batch_id, BatchLine.line_number, text(_WEIGHT))
-        following = BatchLine.line_number > bindparam("after")
-        self._weighed = found.where(condition, following).limit(_PIECE)
+    With `chunks`, a condition on the chunks of a batch of accounts, no others are read.
+    """
+
+    def __init__(
+        self,
+        batch_id: UUID,
+        condition: ColumnElement[bool],
+        columns: Sequence[Any],
+        chunks: ColumnElement[bool] | None = None,
+    ) -> None:
+        found = select_lines(batch_id, BatchLine.line_number, literal_column(_WEIGHT).label("weight"))
+        found = found.where(condition, BatchLine.line_number > bindparam("after"))
+        if chunks is not None:
+            chunk = select(BatchChunk.first_line, BatchChunk.last_line).where(
+                BatchChunk.batch_id == batch_id, BatchChunk.last_line > bindparam("after"), chunks
+            )
+            of = chunk.subquery()
+            # OFFSET 0 keeps the chunks from being looked up for each line of the batch.
+            own = found.where(BatchLine.line_number.between(*of.c)).offset(0).lateral()
+            found = select(own).join_from(of, own, true()).order_by(of.c.first_line, own.c.line_number)
+        self._weighed = found.limit(_PIECE)
         self._rows = select_lines(batch_id, *columns)
 
     def read(self, sessions: sessionmaker[Session], after: int) -> Sequence[Row[Any]]:

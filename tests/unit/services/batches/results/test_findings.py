@@ -114,16 +114,6 @@ def test_lines_are_wanted_by_status_number_code_and_path(
     assert numbers_of(limit=1) == (numbers[:1], len(numbers) > 1)
 
 
-def test_the_values_at_a_path_are_counted_the_commonest_first(session: Session, batch: Batch) -> None:
-    assert findings.count_values(session, batch.id, ResultFilter(code="one", path="a.*.b")) == [
-        ("y", 2),
-        ("x", 1),
-    ]
-    assert dict(findings.count_values(session, batch.id, ResultFilter(path="c"))) == {"7": 2, "8": 1}
-    assert findings.count_values(session, batch.id, ResultFilter(code="two")) == [("7", 1)]
-    assert findings.count_values(session, batch.id, ResultFilter(code="none")) == []
-
-
 def test_a_line_has_its_payload_or_that_of_its_staged_account(
     session: Session, customer: Customer, batch: Batch
 ) -> None:
@@ -143,9 +133,6 @@ def test_a_line_has_its_payload_or_that_of_its_staged_account(
     assert find(7) == ({"c": "7"}, None)
     assert find(9) == (None, None)
     assert findings.find_line(session, batch.id, 1) is None
-    session.get_one(BatchLine, (batch.id, 7)).errors = [_item("one", "c")]
-    session.flush()
-    assert findings.count_values(session, batch.id, ResultFilter(line=7, code="one")) == [("7", 1)]
 
 
 def test_lines_of_an_account_are_listed_the_newest_batch_first(
