@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 #: How Debian and others name it. The first one has no window, so it needs a quarter less processor time.
 _NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, _NAMES)), None)
+
+# Pages take longer while other tests run.
+expect.set_options(timeout=30_000)
 
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="No Chromium is installed: apt-get install chromium-headless-shell"
