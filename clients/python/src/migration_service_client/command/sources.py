@@ -224,7 +224,7 @@ class Reading:
             self._take_header(path, self._read_header(path, header, grammar))
         delimiter, quote = self.source.delimiter.encode(), self.source.quote.encode() or b"\0"
         comment, blank, count = self.source.comment.encode(), delimiter + b" \t", len(self.columns) - 1
-        start, sound, previous = number * LINES, 0, b""
+        start, sound, longest, previous = number * LINES, 0, 0, b""
         for content in lines:
             line += 1
             if comment and content.startswith(comment):
@@ -240,11 +240,12 @@ class Reading:
             ):
                 out.write(b"%d%b%b\n" % (start + line, delimiter, content))
                 sound += 1
-                self.longest = max(self.longest, len(content))
+                longest = max(longest, len(content))
             else:
                 line += self._read_odd(_Odd(number, line, content, previous, header, lines, grammar), out)
             previous = content
         self.sound[number] += sound
+        self.longest = max(self.longest, longest)
         # Each line is a row, but the header, and those that go on with the row before them.
         self.read[number] = line - (not self.source.header) - self.continued
 
