@@ -196,7 +196,8 @@ def test_a_large_installation_counts_beside_the_page_which_says_so_and_comes_by_
     batch_id = batches.run(batches.supplier.accounts(1), "import")["batch_id"]
     where = path.format(code=batches.supplier.code, batch=batch_id)
     with batches.supplier.Session.begin() as session:
-        # Whoever reads all accounts has to wait for this one.
+        # Whoever reads all accounts has to wait for this one, which waits for what is counted already.
+        session.execute(text("SET LOCAL lock_timeout = '100s'"))
         session.execute(text("LOCK TABLE account_import_process IN ACCESS EXCLUSIVE MODE"))
         answer = administrator.get(where)
         assert "There are many accounts, so this takes some seconds." in text_of(answer.text)
