@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
 from migration_service.services.access.operators import OperatorRole, create_operator, set_operator_password
+from support.described import DescribedClient
 
 PASSWORD = "a password for tests"
 _FIELD = re.compile(r'<input[^>]*name="(csrf_token|form_token|next)"[^>]*value="([^"]*)"')
@@ -70,7 +71,8 @@ class ConsoleClient:
     client: FlaskClient = field(init=False)
 
     def __post_init__(self) -> None:
-        self.client = FlaskClient(self.app, self.app.response_class, use_cookies=True)
+        # It reads every answer to its end: a file that is left unread keeps its transaction.
+        self.client = DescribedClient(self.app, self.app.response_class, use_cookies=True)
         self.client.environ_base["REMOTE_ADDR"] = (
             f"10.{secrets.randbelow(256)}.{secrets.randbelow(256)}.{secrets.randbelow(256)}"
         )
