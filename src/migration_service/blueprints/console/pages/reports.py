@@ -1,5 +1,6 @@
 """The report of a supplier, a batch, a wave plan or a wave, as one file that can be shared or printed."""
 
+from collections.abc import Iterator
 from uuid import UUID
 
 from flask import Blueprint, Response
@@ -41,11 +42,14 @@ def send(
             plan_of(session, UUID(target))
             kind = ReportKind.PLAN if number is None else ReportKind.WAVE
         subject = find_subject(session, target, organisation_id=None, kind=kind, wave=number)
-        # Many accounts are compared on request, on the page of the reconciliation.
-        seconds = 0.0 if is_large(session) else _SECONDS
         name = f"report-{target}.html" if number is None else f"report-{target}-{number}.html"
-        made, _counted_at = keep(
-            session, name, str, lambda _own: render_report(make_report(sessions, subject, seconds=seconds))
-        )
+
+        def make(seconds: float = _SECONDS) -> str:
+            return render_report(make_report(sessions, subject, seconds=seconds))
+
+        pieces: Iterator[bytes] = (make().encode() for _ in (name,))
+        if is_large(session):  # many accounts are compared on request, on the page of the reconciliation
+            kept, _counted_at = keep(session, name, str, lambda _own: make(0.0))
+            pieces = iter([kept.encode()])
     # A file rather than a page, because it contains its stylesheet, which our pages may not.
-    return send_file([made.encode()], name, "text/html")
+    return send_file(pieces, name, "text/html")
