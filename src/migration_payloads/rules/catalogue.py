@@ -109,9 +109,7 @@ def check_account(
                     break
     if faulty and findings:
         findings = [finding for finding in findings if not _is_reported(finding.path, account.faulty)]
-    if len(findings) > 1:
-        findings.sort(key=lambda finding: (finding.path, finding.code))
-    return findings
+    return sorted(findings, key=lambda finding: (finding.path, finding.code))
 
 
 def _is_reported(path: Path, reported: frozenset[str]) -> bool:

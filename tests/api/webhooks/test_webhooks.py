@@ -202,7 +202,7 @@ def test_a_redelivery_names_its_events(call: Any, path: str, body: Any) -> None:
     assert call("GET", f"{made['webhook_id']}/deliveries/?cursor=x")[0] == 400
 
 
-@pytest.mark.parametrize("delivery", ["1", "0", "-1", "x", "9" * 30])
+@pytest.mark.parametrize("delivery", ["1", "0", "-1", "x", "9" * 19])
 def test_what_does_not_exist_is_not_found(call: Any, delivery: str) -> None:
     _, made = call("POST", body={"url": _URL})
     assert call("GET", f"{made['webhook_id']}/deliveries/{delivery}/")[0] == 404

@@ -1,5 +1,6 @@
 """The deliveries of an endpoint: lists, single ones with their attempts, and sending events again."""
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -21,7 +22,6 @@ TEST_TYPE = "webhook.test"
 KEPT_DAYS = 30
 #: The most events that an organisation can have sent again within a day, tests included.
 MOST_REDELIVERIES = 100_000
-_LARGEST_ID = 2**63 - 1
 
 
 def list_deliveries(
@@ -52,13 +52,12 @@ def list_deliveries(
 
 def get_delivery(session: Session, endpoint: WebhookEndpoint, delivery_number: int | str) -> WebhookDelivery:
     """Return a delivery of the endpoint. Raise WebhookDeliveryNotFoundError."""
-    given = str(delivery_number)
-    number = int(given) if given.isascii() and given.isdigit() and len(given) < 20 else 0
-    if 0 < number <= _LARGEST_ID:
-        delivery = session.get(WebhookDelivery, number)
-        if delivery is not None and delivery.endpoint_id == endpoint.id:
-            return delivery
-    raise WebhookDeliveryNotFoundError(found=delivery_number)
+    found = None
+    if re.fullmatch(r"\d{1,18}", str(delivery_number), re.ASCII):  # all numbers of 18 digits fit 64 bits
+        found = session.get(WebhookDelivery, int(delivery_number))
+    if found is None or found.endpoint_id != endpoint.id:
+        raise WebhookDeliveryNotFoundError(found=delivery_number)
+    return found
 
 
 def report_delivery(session: Session, delivery: WebhookDelivery) -> WebhookDelivery:
