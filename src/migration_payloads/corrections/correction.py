@@ -19,14 +19,22 @@ class Correction:
     codes: tuple[str, ...]
     #: The classes of the fields that it is for. Empty: it does not look at the field.
     fields: tuple[type[Any], ...]
+    #: The characters of the longest text that it looks at. None: it looks at every value.
+    longest: int | None
     correct: _Correct
 
     def fits(self, place: Place) -> bool:
         """Return whether the correction is for findings like this one."""
+        if self.longest is not None and not (
+            isinstance(place.value, str) and len(place.value) <= self.longest
+        ):
+            return False
         return place.code in self.codes and (not self.fields or isinstance(place.field, self.fields))
 
 
-def corrects(*codes: str, fields: tuple[type[Any], ...] = ()) -> Callable[[_Correct], Correction]:
+def corrects(
+    *codes: str, fields: tuple[type[Any], ...] = (), longest: int | None = None
+) -> Callable[[_Correct], Correction]:
     """Turn a function into a correction of findings with these codes. Its name is the kind.
 
     It returns what is to be changed together, or nothing if this payload says too little.
@@ -34,6 +42,6 @@ def corrects(*codes: str, fields: tuple[type[Any], ...] = ()) -> Callable[[_Corr
 
     def decorate(correct: _Correct) -> Correction:
         about = " ".join((inspect.getdoc(correct) or "").partition("\n\n")[0].split())
-        return Correction(correct.__name__, about, codes, fields, correct)
+        return Correction(correct.__name__, about, codes, fields, longest, correct)
 
     return decorate

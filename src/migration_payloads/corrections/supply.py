@@ -33,14 +33,14 @@ def _with_check_digit(text: Any, length: int) -> tuple[str, Confidence] | None:
     return None
 
 
-@corrects("invalid_ean", fields=(Ean,))
+@corrects("invalid_ean", fields=(Ean,), longest=60)
 def ean_of_digits(place: Place) -> Steps:
     """Take spaces, signs and the word EAN out of an EAN.
 
     A check digit that is missing is added. That is likely if the account names the EAN with it elsewhere, and
     a guess otherwise.
     """
-    if not isinstance(place.value, str) or len(place.value) > 60 or Ean.FORM.fullmatch(place.value):
+    if Ean.FORM.fullmatch(place.value):
         return []
     text = unicodedata.normalize("NFKC", without_hidden(place.value))
     digits = re.sub(r"[\s.\-']", "", text).upper().removeprefix("EAN").lstrip(":")

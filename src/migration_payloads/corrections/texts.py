@@ -31,6 +31,7 @@ _NO_BREAK_HYPHEN = "\u2011"
     "bidirectional_characters",
     "not_normalised",
     "compatibility_characters",
+    longest=_LONGEST,
 )
 def visible_characters(place: Place) -> Steps:
     """Take out what cannot be seen, and spaces around the text. A line feed or a tab becomes a space.
@@ -39,8 +40,6 @@ def visible_characters(place: Place) -> Steps:
     letter in another encoding, parts what would be joined, or is a small or raised form, and likely if it is
     a dash for a hyphen.
     """
-    if not isinstance(place.value, str) or len(place.value) > _LONGEST:
-        return []
     text = identifiers.mend_encoding(place.value.replace("\0", ""))
     is_sure = not _CONTROLS.search(place.value) and not any("\x80" <= it < "\xa0" for it in text)
     sure = Confidence.CERTAIN if is_sure else Confidence.GUESS
@@ -62,24 +61,20 @@ def visible_characters(place: Place) -> Steps:
     return [place.replace(new, sure)]
 
 
-@corrects("wrong_encoding")
+@corrects("wrong_encoding", longest=2_000)
 def right_encoding(place: Place) -> Steps:
     """Write a letter that was read as several, such as `Ã¼`, as the one that it is."""
-    if not isinstance(place.value, str) or len(place.value) > 2_000:
-        return []
     new = identifiers.mend_encoding(place.value)
     return [place.replace(new, Confidence.CERTAIN)] if new != place.value and place.accepts(new) else []
 
 
-@corrects("invalid_phone_number", fields=(PhoneNumber,))
+@corrects("invalid_phone_number", fields=(PhoneNumber,), longest=40)
 def phone_number(place: Place) -> Steps:
     """Write a telephone number as digits, with the plus of its prefix.
 
     It is certain if nothing else is left out, likely if a word such as `tel.` is, and a guess if other words
     or a second number are, or if a number becomes a foreign one.
     """
-    if not isinstance(place.value, str) or len(place.value) > 40:
-        return []
     if place.value.strip().casefold() in _NOTHING:
         return [place.replace("", Confidence.LIKELY)]
     text = unicodedata.normalize("NFKC", identifiers.without_hidden(place.value)).translate(
@@ -122,14 +117,12 @@ def _with_zeros(place: Place, text: str) -> Steps:
     return [place.replace(found[0], Confidence.GUESS)] if found else []
 
 
-@corrects("invalid_email_address", fields=(EmailAddress,))
+@corrects("invalid_email_address", fields=(EmailAddress,), longest=_LONGEST)
 def email_address(place: Place) -> Steps:
     """Take out of an e-mail address what does not belong to it: spaces, `mailto:`, a comma for a dot.
 
     It is a guess if words are left out or joined.
     """
-    if not isinstance(place.value, str) or len(place.value) > _LONGEST:
-        return []
     if place.value.strip().casefold() in _NOTHING:
         return [place.replace("", Confidence.LIKELY)]
     text = unicodedata.normalize("NFKC", identifiers.without_hidden(place.value))
@@ -146,14 +139,12 @@ def email_address(place: Place) -> Steps:
     return [place.replace(found[0], Confidence.GUESS)] if found else []
 
 
-@corrects("invalid_document_path", fields=(DocumentPath,))
+@corrects("invalid_document_path", fields=(DocumentPath,), longest=1024)
 def relative_path(place: Place) -> Steps:
     r"""Write a path with `/` between its parts, without a drive, a doubled `/` or `./`.
 
     It is a guess if the path began with a drive or a server.
     """
-    if not isinstance(place.value, str) or len(place.value) > 1024:
-        return []
     path = re.sub(r"^[A-Za-z]:(?=[\\/])", "//", place.value.strip()).replace("\\", "/")
     new = "/".join(part for part in path.split("/") if part not in ("", "."))
     sure = Confidence.GUESS if path.startswith("//") else Confidence.LIKELY

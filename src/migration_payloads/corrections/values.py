@@ -25,14 +25,12 @@ _WORDS = {"ja": True, "j": True, "waar": True, "nee": False, "n": False, "onwaar
 _SMALLEST = Decimal(10) ** -MAX_FRACTION_DIGITS
 
 
-@corrects("invalid_date", fields=(fields.Day,))
+@corrects("invalid_date", fields=(fields.Day,), longest=40)
 def date_in_iso(place: Place) -> Steps:
     """Write a date as YYYY-MM-DD: from DD-MM-YYYY, YYYYMMDD or with other separators.
 
     It is a guess if the day might be the month.
     """
-    if not isinstance(place.value, str) or len(place.value) > 40:
-        return []
     found = _read_date(_MIDNIGHT.sub("", place.value.strip()))
     return [place.replace(found[0].isoformat(), found[1])] if found else []
 
@@ -55,15 +53,13 @@ def _read_date(text: str) -> tuple[date, Confidence] | None:
         return None
 
 
-@corrects("invalid_datetime", fields=(fields.LocalMoment,))
+@corrects("invalid_datetime", fields=(fields.LocalMoment,), longest=40)
 def time_in_iso(place: Place) -> Steps:
     """Write a local time as YYYY-MM-DDTHH:MM:SS. A date begins at midnight, and 24:00 is the next midnight.
 
     A time with the offset of the Netherlands is likely the local one. With another offset it is converted,
     which is a guess, because the supplier may have another time zone.
     """
-    if not isinstance(place.value, str) or len(place.value) > 40:
-        return []
     text = place.value.strip()
     time = _TIME.search(text)
     found = _read_date(text[: time.start()] if time else text)
@@ -94,14 +90,12 @@ def _read_time(on: date, time: re.Match[str]) -> tuple[str, Confidence]:
     return local.replace(tzinfo=None).isoformat(), Confidence.GUESS
 
 
-@corrects("invalid", fields=(fields.Number, fields.WholeNumber))
+@corrects("invalid", fields=(fields.Number, fields.WholeNumber), longest=40)
 def decimal_point(place: Place) -> Steps:
     """Write a number with a decimal point, without separators of thousands, spaces or the sign of the euro.
 
     It is a guess if the comma might separate thousands, as in 1,234, or a space two numbers, as in 1 234.
     """
-    if not isinstance(place.value, str) or len(place.value) > 40:
-        return []
     text = _CURRENCY.sub(lambda found: found[1] or "", place.value)
     sure = Confidence.CERTAIN
     if grouped := _THOUSANDS.match(text):

@@ -36,15 +36,13 @@ _OTHER_NAMES = {
 }
 
 
-@corrects("invalid_choice", "unlisted_value", fields=(Choice, Code))
+@corrects("invalid_choice", "unlisted_value", fields=(Choice, Code), longest=80)
 def listed_word(place: Place) -> Steps:
     """Write a word as its list has it: in upper case, with underscores, spelt right.
 
     It is certain if nothing but upper and lower case, spaces and hyphens differ, and a guess if two words are
     near.
     """
-    if not isinstance(place.value, str) or len(place.value) > 80:
-        return []
     words = _words_of(place.field)
     upper = "_".join(it for it in re.split(r"[\s\-./]+", place.value) if it).upper()
     if words is None:

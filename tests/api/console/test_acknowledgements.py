@@ -94,6 +94,9 @@ def test_chosen_accounts_and_lines_are_acknowledged_from_the_list(
     assert f'value="{numbers[3]}"' not in page  # it is staged
     form = f"{new}?account={numbers[2]}&account={numbers[0]}&line={refused}.5"
     assert administrator.form(form).button == "Acknowledge 3"
+    many = [f"{new}?account=" + "&account=".join("123456"[:number]) for number in (5, 6)]
+    named = [administrator.form(it).facts["Accounts"] for it in many]
+    assert named == ["1, 2, 3, 4, 5", "1, 2, 3, 4, 5…"]
     administrator.act(form, {"reason": _REASON})
     assert _open(batches) == 2
 

@@ -97,7 +97,8 @@ def test_a_batch_of_one_chunk_has_no_chart(batches: BatchClient, administrator: 
 def test_a_long_run_has_sixty_columns_with_all_its_lines(
     batches: BatchClient, administrator: ConsoleClient
 ) -> None:
-    batch_id = _work(batches, [(6 * n, 60, n % 2) for n in range(1, 101)])
+    work = [(6.0 * n, 30, failed) for n in range(1, 101) for failed in (0, n % 2)]  # two at each moment
+    batch_id = _work(batches, work)
     chart = _chart(administrator.see(f"/batches/{batch_id}/"))
     rates = [(float(rate), float(failed)) for _since, rate, failed in _rows(chart)]
     assert len(rates) == 60

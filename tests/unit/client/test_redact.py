@@ -137,7 +137,7 @@ def test_nothing_of_an_address_is_kept_for_what_is_wrong_with_it(email: str, key
     assert "jansen" not in json.dumps(Redaction(key).redact(account)).lower()
 
 
-#: Telephone numbers, valid or not, and the digits of the country and the network that may be kept.
+#: Telephone numbers, valid or not, and the digits of the country and the network that are kept.
 _NUMBERS = {
     "0612345678": "06",
     "+31 (0)6 12345678": "3106",
@@ -146,14 +146,14 @@ _NUMBERS = {
     "0182 512345": "0182",
     "+49 151 24573904": "491512",
     "vragen naar Modaal 0612345678": "06",
-    "Modaal bellen op 0612345678 na 18:00": "06",
-    "0612345678 / 0201234567": "06",
-    "06-12345678 of 06-87654321 (zus)": "06",
+    "Modaal bellen op 0612345678 na 18:00": "",
+    "0612345678 / 0201234567": "",
+    "06-12345678 of 06-87654321 (zus)": "",
     "\u0660\u066612345678": "06",
     "0612345": "",
     "call me": "",
     612345678: "6",
-    Decimal("612345678.5"): "6",
+    Decimal("612345678.5"): "",
 }
 
 
@@ -171,7 +171,7 @@ def test_of_a_telephone_number_only_the_country_and_the_network_are_kept(
         kept = [one for one, other in zip(str(number), str(redacted), strict=True) if one == other]
         left = "".join(str(int(it)) for it in kept if it.isdecimal())
         assert not any(it.isalpha() for it in kept)
-        assert left in ("", network)
+        assert left == network
 
 
 def test_what_is_in_place_of_a_telephone_number_is_replaced_with_its_names() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from math import ceil
 
 from migration_service.services.batches.results.pace import Work
 from migration_service.services.reporting.report import Rehearsal
@@ -60,17 +61,14 @@ def draw_rate(
         return None
     lines, failed = [0.0] * number, [0.0] * number
     for before, after in pairwise(done):
-        # What was done together is spread over the time since what was done before, but over no pause.
-        begin = max(before.at, after.at - 2 * seconds)
-        for place in range(int((begin - first) / seconds), number):
+        # What was done together is spread over the time since what was done before, but over no pause. If
+        # others were done at the same moment, that is a thousandth of a column.
+        begin = min(max(before.at, after.at - 2 * seconds), after.at - seconds / 1_000)
+        for place in range(int((begin - first) / seconds), min(number, ceil((after.at - first) / seconds))):
             start, end = first + place * seconds, first + (place + 1) * seconds
-            if start >= after.at:
-                break
-            share = (min(end, after.at) - max(start, begin)) / (after.at - begin) if after.at > begin else 1.0
+            share = (min(end, after.at) - max(start, begin)) / (after.at - begin)
             lines[place] += share * after.lines
             failed[place] += share * min(after.failed, after.lines)
-            if after.at <= begin:
-                break
     columns = [
         RateColumn(_moment(first + place * seconds), done_here / seconds, failed_here / seconds)
         for place, (done_here, failed_here) in enumerate(zip(lines, failed, strict=True))

@@ -111,8 +111,7 @@ def remove_old_deliveries(session: Session, *, limit: int) -> int:
     Those of an endpoint that was removed count for its organisation for a day, and then go with it.
     """
     removed = len(session.execute(_REMOVE, {"days": KEPT_DAYS, "limit": limit}).all())
-    if removed < limit:
-        session.execute(_REMOVE_ENDPOINTS)
+    session.execute(_REMOVE_ENDPOINTS)
     return removed
 
 

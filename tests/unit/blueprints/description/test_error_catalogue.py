@@ -49,6 +49,7 @@ def test_each_error_is_exported() -> None:
 def test_a_value_of_a_request_is_shown_on_one_line_and_cut() -> None:
     assert quoted("acme") == "'acme'"
     assert quoted("a\nb\x00\udcff") == r"'a\nb\x00\udcff'"
+    assert quoted("x" * 60) == "'" + "x" * 60 + "'"
     assert quoted("x" * 1000) == "'" + "x" * 59 + "…'"
 
 

@@ -111,6 +111,9 @@ def test_findings_of_the_rules_are_bounded_too() -> None:
 def test_unknown_fields_are_bounded_and_named_safely() -> None:
     payload = _account(**{f"member{n}": n for n in range(5_000)})
     assert len(find_unknown_fields(ACCOUNT_IMPORT, payload)) == MAX_ERRORS + 1
+    for number, found in ((MAX_ITEMS, 1), (MAX_ITEMS + 1, 0)):
+        customers = [*[{}] * (number - 1), {"member": 1}]
+        assert len(find_unknown_fields(ACCOUNT_IMPORT, _account(customers=customers))) == found
     names = ["transactions.foo", "a\0b", 'a"b', "x" * 500, "\u202e"]
     items = find_unknown_fields(ACCOUNT_IMPORT, dict.fromkeys(names, 1))
     assert [item.attr for item in items] == [

@@ -181,6 +181,10 @@ def test_a_steady_batch_has_a_narrow_range_around_what_is_true() -> None:
     assert 40 < pace.low < 60 < pace.high < 90
 
 
+def test_four_chunks_are_enough() -> None:
+    assert _known(_steady(4, every=1.25)).rate == pytest.approx(80)
+
+
 def test_nobody_works_during_a_pause() -> None:
     """The batch was paused at 50 and resumed at 650 seconds."""
     before = _known(_steady(50), pending=6_000)
