@@ -17,8 +17,9 @@ from support.audit import list_entries
 from support.batch_client import BatchClient
 from support.factories import json_of
 from support.go_lives import GoLiveClient
-from support.imported_account import refusal_of
+from support.imported_account import ImportedAccount, refusal_of
 from support.messages import noted_messages
+from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient
 
 pytestmark = pytest.mark.usefixtures("neighbour")
@@ -88,13 +89,14 @@ def test_a_batch_goes_live_and_is_closed_against_undo_while_others_are_not(
 
 
 def test_named_accounts_go_live_and_then_the_rest_with_their_supplier(
-    batches: BatchClient, go_lives: GoLiveClient
+    batches: BatchClient, go_lives: GoLiveClient, another: SupplierClient
 ) -> None:
     _, numbers = _book(batches, 3)
     report = go_lives.run(external_account_numbers=[numbers[1], numbers[1]])
     assert (report["accounts"], report["batch_id"]) == (1, None)
     assert go_lives.owned("new") == [numbers[1]]
-    unknown = go_lives.post(external_account_numbers=[numbers[0], "nobody"])
+    not_ours = ImportedAccount.create(another, batches.resources).number
+    unknown = go_lives.post(external_account_numbers=[numbers[0], not_ours])
     assert refusal_of(unknown) == (400, "request_failed_validation")
     assert (unknown.json or {})["errors"][0]["attr"] == "external_account_numbers.1"
     found = go_lives.preview()

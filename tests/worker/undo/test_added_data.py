@@ -5,9 +5,9 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
-from migration_service.models import Ledger, Statement
+from migration_service.models import Ledger, Statement, Transaction
 from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.setup.vendors import set_vendor_rate
 from support.audit import audited
@@ -149,6 +149,9 @@ def test_a_note_of_a_statement_is_no_settlement_and_undone_accounts_are_gone(
         it.pair | {"transactions": [_payment("a", associated_invoice_number="R-before")]} for it in accounts
     ]
     report = batches.run(lines, kind="transactions")
+    with batches.supplier.Session.begin() as session:  # Nor does one of the same moment.
+        own = select(Transaction.created_at).where(Transaction.account_pk == Statement.account_pk)
+        session.execute(update(Statement).values(created_at=own.scalar_subquery()))
     undos = UndoClient(batches.supplier)
     undos.run(accounts[2].number, overrides=[])
     preview = undos.preview(batch=report["batch_id"])
