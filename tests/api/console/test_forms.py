@@ -149,7 +149,11 @@ def test_the_forms_of_a_wave(administrator: ConsoleClient, waves: WaveClient) ->
     kept = "1 remaining account is not imported. Created accounts are kept. This is permanent."
     assert (stop.sentence, stop.is_dangerous) == (kept, True)
     assert administrator.act(f"{second}stop/", {"reason": "Enough."})[0] == second
-    assert waves.states(plan)[1] == "STOPPED"
+    after = waves.get(plan)["waves"]
+    assert after[1]["state"] == "STOPPED"
+    for wave in after:
+        batch = administrator.see(f"/batches/{wave['batch_id']}/")
+        assert f"This batch is wave {wave['number']} of a plan." in batch
 
 
 def test_the_form_of_control_totals(administrator: ConsoleClient, batches: BatchClient) -> None:
