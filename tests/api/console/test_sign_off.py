@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from sqlalchemy import update
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -10,6 +11,8 @@ from migration_service.models import Account, ImportSupplier
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, text_of
 from support.wave_client import WaveClient
+
+pytestmark = pytest.mark.usefixtures("neighbour")
 
 
 def _row(page: str, measure: str) -> list[str]:
@@ -26,6 +29,7 @@ def test_the_totals_of_all_files_are_added_up_and_what_is_open_is_told(
     first, second, third, refused = supplier.accounts(4)
     file = batches.run([first, refused | {"customers": [{}]}])["batch_id"]
     batches.run([second, third])
+    batches.run([second], "dry-run")
     supplier.put(f"/batches/{file}/control-totals/", {"accounts": 3})
     supplier.reconcile()
     page = administrator.see(path)

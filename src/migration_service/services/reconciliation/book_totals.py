@@ -170,8 +170,6 @@ def add_files(session: Session, import_supplier_id: int, book: BookTotals) -> Bo
     """
     stored = select(Batch).where(
         Batch.import_supplier_id == import_supplier_id,
-        Batch.kind == BatchKind.ACCOUNTS,
-        Batch.source == BatchSource.UPLOAD,
         Batch.mode.in_((BatchMode.STAGE, BatchMode.IMPORT)),
     )
     totals = {it.measure: replace(it, file=_NOTHING) for it in book.totals}

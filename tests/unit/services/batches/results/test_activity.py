@@ -74,14 +74,41 @@ def test_a_batch_is_idle_since_lines_were_worked_on_or_it_began_to_run(
     assert (found.idle_seconds, found.is_throttled) == (idle, False)
 
 
-@pytest.mark.parametrize(("attempts", "idle"), [(None, 3), ([new_id()], 300)])
+@pytest.mark.parametrize(
+    ("attempts", "taken", "found"),
+    [(None, 1, (3, False)), ([new_id()], 59, (300, True)), ([new_id()], 60, (300, False))],
+)
 def test_a_batch_is_not_idle_while_workers_process_others_before_it(
-    session: Session, customer: Customer, *, attempts: list[UUID] | None, idle: int
+    session: Session, customer: Customer, *, attempts: list[UUID] | None, taken: int, found: tuple[int, bool]
 ) -> None:
     batch, other = (make_batch(session, customer, created_at=_ago(session, 300)) for _ in range(2))
-    add_chunk(session, batch, counts=_PENDING, attempts=attempts)
-    add_chunk(session, other, counts=_PENDING, worked_at=_ago(session, 3))
-    assert _activity(session, batch).idle_seconds == idle
+    ended = make_batch(session, customer, state=BatchState.COMPLETED, finished_at=func.now())
+    add_chunk(session, batch, counts=_PENDING, attempts=attempts, dispatched_at=_ago(session, taken))
+    add_chunk(session, other, counts=_PENDING, worked_at=_ago(session, 3), attempts=[new_id()])
+    add_chunk(session, ended, worked_at=_ago(session, 1))
+    activity = _activity(session, batch)
+    assert (activity.idle_seconds, activity.is_taken) == found
+
+
+@pytest.mark.parametrize(
+    ("runs", "waits", "mean"),
+    [
+        (None, {299: 0.2, 300: 0.9}, 0.2),
+        (50, {49: 0.2, 50: 0.9}, 0.2),
+        (None, {6: 0.9, 1: 0.1, 2: 0.2, 3: 0.3, 4: 0.4, 5: 0.5}, 0.3),
+        (None, {300: 0.9}, None),
+    ],
+)
+def test_workers_wait_for_a_processor_as_in_the_last_five_pieces_of_five_minutes_of_this_run(
+    session: Session, customer: Customer, *, runs: int | None, waits: dict[int, float], mean: float | None
+) -> None:
+    runs_since = runs and _ago(session, runs)
+    batch, other = (make_batch(session, customer, runs_since=runs_since) for _ in range(2))
+    add_chunk(session, other, worked_at=_ago(session, 0), processor_wait=1.0)
+    for first, (ago, wait) in enumerate(waits.items(), 1):
+        worked_at = _ago(session, ago)
+        add_chunk(session, batch, first, counts=_PENDING, worked_at=worked_at, processor_wait=wait)
+    assert _activity(session, batch).processor_wait == pytest.approx(mean)
 
 
 @pytest.mark.parametrize(("ago", "idle"), [(199, 0), (290, 90)])
@@ -94,7 +121,7 @@ def test_a_batch_is_not_idle_until_its_rate_lets_the_next_hundred_lines_through(
     assert _activity(session, batch).idle_seconds == idle
 
 
-@pytest.mark.parametrize(("throttled", "expected"), [((14, 90), True), ((90, 16), False), ((None, 3), True)])
+@pytest.mark.parametrize(("throttled", "expected"), [((14, 90), True), ((90, 15), False), ((None, 3), True)])
 def test_a_batch_is_throttled_for_fifteen_seconds(
     session: Session, customer: Customer, throttled: tuple[int | None, ...], *, expected: bool
 ) -> None:
