@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import pytest
 from sqlalchemy import update
 
 from migration_payloads.files.totals import add_up, list_measures
@@ -145,6 +146,36 @@ def test_control_totals_and_the_file_are_beside_the_money(batches: BatchClient) 
         **{name: report[name] for name in ("file_sha256", "file_bytes")},
     }
     assert (_book(batches, pending)["given"], _book(batches, pending)["files"]) == (None, [])
+
+
+@pytest.mark.usefixtures("neighbour")
+def test_a_file_is_superseded_by_later_ones_with_each_of_its_accounts(batches: BatchClient) -> None:
+    supplier = batches.supplier
+    first, second, third = supplier.accounts(3)
+
+    def list_superseded() -> list[bool]:
+        return [it["is_superseded"] for it in reversed(_book(batches)["files"])]
+
+    def send(*accounts: Any, mode: str = "stage") -> UUID:
+        batch_id = batches.run(accounts, mode)["batch_id"]
+        supplier.put(f"/batches/{batch_id}/control-totals/", {"accounts": 9})
+        return UUID(batch_id)
+
+    send(first, mode="validate")
+    supplier.stage(third)
+    batches.run([batches.line("1")], kind="notes")
+    assert batches.post(None, source="pending").status_code == 202
+    assert list_superseded() == [False], "nothing else is a file of accounts"
+    sent = send(first, second)
+    assert batches.post(None, source="pending").status_code == 202
+    send(first, second, mode="validate")
+    send(first)
+    assert list_superseded() == [True, False, True, False], "one account is only in a file to validate"
+    send(second)
+    assert list_superseded() == [True, True, True, False, False]
+    with supplier.Session.begin() as session:
+        session.execute(update(Batch).where(Batch.id == sent).values(lines_removed_at=datetime.now(UTC)))
+    assert list_superseded() == [True, False, True, False, False], "nobody knows what was in it"
 
 
 def test_a_batch_of_added_data_has_no_book(batches: BatchClient) -> None:
