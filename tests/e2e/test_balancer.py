@@ -26,6 +26,8 @@ from support.servers import ending_with_us, temporary_folder, wait_until
 from support.supplier_client import API, SupplierClient
 from support.web_servers import HAPROXY, ROOT, is_answered, needs_nginx, nginx, proxied_web_server, web_server
 
+pytestmark = pytest.mark.long
+
 
 class Clients:
     """Clients that send one request after the other, and never send one again. Use it in a `with` statement.

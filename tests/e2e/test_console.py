@@ -23,7 +23,7 @@ from support.console_steps import book_of, log_in
 from support.servers import wait_until
 from support.webhook_rows import make_webhook
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.long]
 
 LINES = 300
 

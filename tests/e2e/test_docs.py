@@ -97,6 +97,7 @@ def _path() -> str:
     return os.pathsep.join([str(Path(sys.executable).parent), str(psql), os.environ["PATH"]])
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("reader", QUICK + (LONG if _IN_FULL else []))
 def test_the_blocks_of_the_pages_work_in_the_order_of_their_index(running: Reader, reader: str) -> None:

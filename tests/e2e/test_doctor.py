@@ -18,6 +18,8 @@ from support.supplier_client import SupplierClient
 from support.web_servers import ROOT
 from support.workers import BEAT, worker
 
+pytestmark = pytest.mark.long
+
 PARTS = [
     *("settings", "database", "redis", "revisions", "clocks"),
     *(

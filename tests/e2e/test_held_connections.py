@@ -13,7 +13,7 @@ from migration_service_local.servers.ports import LOOPBACK
 from support.servers import wait_until
 from support.web_servers import is_answered, needs_nginx, proxied_web_server
 
-pytestmark = needs_nginx
+pytestmark = [needs_nginx, pytest.mark.long]
 
 THREADS = 4
 #: More than the threads, and what an address may have under way.

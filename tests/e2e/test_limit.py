@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from socket import gethostname
 
+import pytest
 import requests
 from sqlalchemy import func, select
 
@@ -55,6 +56,7 @@ def test_of_1250_simultaneous_clients_250_are_served_and_the_others_answered_429
     assert scene.states("LIMIT-") == {"IMPORTED": LIMIT, "PENDING": CLIENTS - LIMIT + 5}
 
 
+@pytest.mark.long
 def test_behind_250_waiting_requests_of_one_web_process_1000_others_are_answered(
     migrated: Settings, supplier: SupplierClient
 ) -> None:
@@ -160,6 +162,7 @@ def test_a_worker_that_is_stopped_finishes_the_accounts_that_it_holds(scene: Sce
     assert {tries for number, _, tries in rows if number in held} == {1}, "an account was processed again"
 
 
+@pytest.mark.long
 def test_drained_workers_finish_what_they_have_and_take_nothing_until_they_are_restarted(
     scene: Scene,
 ) -> None:
@@ -207,6 +210,7 @@ def _not_locked(scene: Scene) -> set[str]:
     return {number for (number,) in scene.query(free)}
 
 
+@pytest.mark.long
 def test_a_web_server_that_is_stopped_answers_the_requests_that_it_has(scene: Scene) -> None:
     numbers = scene.stage(5, "WEB-TERM-")
     web = scene.main_process("web")

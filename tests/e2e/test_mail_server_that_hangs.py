@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -27,6 +28,8 @@ from support.mail_box import SENDER
 from support.receivers import Receiver, receiving
 from support.servers import EmbeddedServers, wait_until
 from support.workers import BEAT, worker
+
+pytestmark = pytest.mark.long
 
 
 @contextmanager

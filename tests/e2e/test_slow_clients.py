@@ -21,6 +21,8 @@ from support.batch_client import ndjson
 from support.supplier_client import API, SupplierClient
 from support.web_servers import needs_nginx, nginx, web_server
 
+pytestmark = pytest.mark.long
+
 VALIDATE = f"{API}/validate-account/"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import pytest
 import requests
 from aiosmtpd.controller import Controller
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -28,6 +29,8 @@ from support.servers import wait_until
 from support.supplier_client import API, SupplierClient
 from support.web_servers import needs_nginx, nginx, web_server
 from support.workers import BEAT, worker
+
+pytestmark = pytest.mark.long
 
 
 def _spans(receiver: Receiver) -> list[tuple[str, Span]]:

@@ -25,6 +25,8 @@ from migration_service_local.servers.account import ServerAccount
 from migration_service_local.servers.ports import random_free_port
 from support.servers import RunningService, processes_in, temporary_folder, wait_until
 
+pytestmark = pytest.mark.long
+
 NAMES = ("postgres", "valkey", "interactive", "background", "flower", "web")
 SMALL = ("--web-workers", "1", "--interactive-workers", "1", "--batch-workers", "1")
 

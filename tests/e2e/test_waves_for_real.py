@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
+import pytest
+
 from drill.scene import SLOW, SUPPLIER, TEAM, WORKING, Scene
 from migration_service_local.samples import generate_accounts
 from support.batch_client import ndjson
@@ -49,6 +51,7 @@ def _is_creating(scene: Scene, plan_id: str, wave: int) -> bool:
     return state in ("RECONCILING", "CLEAN") or (state == "RUNNING" and bool(scene.query(working, WORKING)))
 
 
+@pytest.mark.long
 def test_waves_run_by_themselves_while_workers_and_beat_are_killed(scene: Scene) -> None:
     rng = Random(17)
     waves = [list(_accounts(wave)) for wave in (1, 2, 3)]

@@ -20,6 +20,8 @@ from migration_service_local.up.options import Scale
 from migration_service_local.up.programs import Programs
 from support.servers import EmbeddedServers, wait_until
 
+pytestmark = pytest.mark.long
+
 TIMES = 8
 
 

@@ -252,6 +252,7 @@ def _part(answer: dict[str, Any], part: str, measure: str = "accounts") -> Decim
     )
 
 
+@pytest.mark.long
 def test_all_surfaces_agree_while_a_programme_runs(programme: Programme, undos: UndoClient) -> None:
     batches = programme.batches
     supplier = batches.supplier
