@@ -12,6 +12,7 @@ from migration_service.services.batches.error_thresholds import (
     ErrorThreshold,
     ThresholdCounts,
     fit_to_wave,
+    put_in_words,
     stored_threshold,
     threshold_to_store,
     usual_threshold,
@@ -50,6 +51,13 @@ from migration_service.states import BatchMode
 )
 def test_what_is_asked_for_is_completed(given: dict[str, Any], expected: ErrorThreshold | None) -> None:
     assert read_threshold(**given) == expected
+
+
+def test_how_many_lines_it_needs_is_only_said_if_they_are_fewer_than_it_looks_at() -> None:
+    of = {"stop_after_errors": "50%", "stop_window_lines": 200}
+    said = [words % told for words, told in (put_in_words(of | {"stop_min_lines": it}) for it in (199, 200))]
+    window = "more than 50% of the last 200 lines failed"
+    assert said == [f"{window}, from 199 lines on", window]
 
 
 @pytest.mark.parametrize(
