@@ -74,7 +74,7 @@ def advance_amount_mismatch(account: CheckedAccount) -> Iterator[Fault]:
         except KeyError:
             continue
         off = abs(made - sent) - A_CENT * len(costs)
-        if off > ZERO and off > half_of_last_digit(sent):
+        if off > half_of_last_digit(sent):
             yield (
                 (*path, "total_monthly_advance_amount"),
                 f"The parts with their tax make {made:f}, not {sent:f}.",

@@ -254,7 +254,10 @@ def test_commands_say_of_which_rows_something_was_made(
     assert "\tinvalid_date at customers.0.date_of_birth\tc.csv, row 2\n" in run("results", "book.ndjson")
     assert run("failed", "book.ndjson").endswith("\n1: c.csv, row 2\n")
     # A book that was changed by hand is no longer what was made of them.
-    os.utime(tmp_path / "book.ndjson", (2**31, 2**31))
+    os.utime(tmp_path / "book.ndjson.rows.csv", ns=(0, 2**60))
+    os.utime(tmp_path / "book.ndjson", ns=(0, 2**60))
+    assert "c.csv" in run("check", "book.ndjson")
+    os.utime(tmp_path / "book.ndjson", ns=(0, 2**60 + 1))
     assert "c.csv" not in run("check", "book.ndjson") + run("results", "book.ndjson.journal")
 
 
@@ -553,6 +556,8 @@ def test_a_first_file_says_what_is_in_the_files(tmp_path: Path) -> None:
     for file in folder.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
 
+    (tmp_path / "halves.csv").write_text("id;half;less\n1;01-02-2026;01-02-2026\n2;x;x\n3;;x\n")
+
     def run(*options: str) -> Result:
         return CliRunner().invoke(main, ["convert", str(tmp_path / "book.sql"), *options])
 
@@ -565,6 +570,8 @@ def test_a_first_file_says_what_is_in_the_files(tmp_path: Path) -> None:
         "-- source meters: 'meters.csv' delimiter=; key='ean'\n",
         "--   owes: 9 values, 6 different, decimal comma 9\n",
         "--   from: 2 values, 1 different, %d-%m-%Y 2 (2 ambiguous: %m-%d-%Y), %m-%d-%Y 2 (2 ambiguous: ",
+        "--   half: 2 values, 2 different, %d-%m-%Y 1 (1 ambiguous: ",
+        "--   less: 3 values, 2 different\n",
     ):
         assert said in text, text
     # It is a conversion that can be run: nothing is made of the other files yet.

@@ -114,6 +114,8 @@ def test_unknown_fields_are_bounded_and_named_safely() -> None:
     for number, found in ((MAX_ITEMS, 1), (MAX_ITEMS + 1, 0)):
         customers = [*[{}] * (number - 1), {"member": 1}]
         assert len(find_unknown_fields(ACCOUNT_IMPORT, _account(customers=customers))) == found
+    items = find_unknown_fields(ACCOUNT_IMPORT, {f"ledgers{n}": n for n in range(12)})
+    assert [" did you mean ledgers?" in item.detail for item in items] == [*[True] * 10, False, False]
     names = ["transactions.foo", "a\0b", 'a"b', "x" * 500, "\u202e"]
     items = find_unknown_fields(ACCOUNT_IMPORT, dict.fromkeys(names, 1))
     assert [item.attr for item in items] == [

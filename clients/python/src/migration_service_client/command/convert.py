@@ -259,7 +259,7 @@ def _columns(conversion: Conversion, reading: Reading) -> Iterator[_Column]:
         size = len(_FORMS)
         forms = list(zip(_FORMS, counts[:size], counts[size : 2 * size], strict=True))
         words = [f"{number} values", f"{distinct} different"]
-        is_date = number > 0 and 2 * max(count for _, count, _ in forms) >= number
+        is_date = 2 * max(count for _, count, _ in forms) >= number
         if is_date:
             words += [
                 f"{form} {count}" + (f" ({both} ambiguous: {_FORMS[form]})" if both else "")
