@@ -140,6 +140,7 @@ def test_a_key_of_one_supplier_is_refused_at_the_organisations_other_one(
         assert supplier.code in json_of(answer)["detail"], what
     for path in ("/batches/", "/undos/", "/wave-plans/"):
         assert supplier.get(path).json == [], path
+    assert [it["import_supplier"] for it in json_of(supplier.get("/import-suppliers/"))] == [other]
     assert supplier.stage(account | {"import_supplier": other}).status_code == 201
     allowed = replace(supplier, code=other)
     number = account["external_account_number"]
