@@ -24,6 +24,7 @@ from migration_service.services.reconciliation.submitted import (
     Submitted,
     count_submitted,
     find_open,
+    find_refused,
     read_place,
 )
 from migration_service.services.setup.suppliers import KnownSupplier
@@ -55,7 +56,8 @@ def book(session: Session, known: KnownSupplier, other: KnownSupplier) -> list[B
     """Return two batches. The second one is the newer one, and a third and a fourth only validate or add."""
     first, second, third = (make_batch(session, known, mode=mode) for mode in ("stage", "import", "validate"))
     notes = make_batch(session, known, mode="import", kind="notes")
-    theirs = make_batch(session, other)
+    rehearsed = make_batch(session, known, mode="validate", kind="notes")
+    theirs, their_notes = make_batch(session, other), make_batch(session, other, mode="import", kind="notes")
     for batch, line, number, status, *codes in (
         (first, 1, "settled", "FAILED", "x"),
         (first, 2, "broken", "FAILED", "old"),
@@ -77,7 +79,9 @@ def book(session: Session, known: KnownSupplier, other: KnownSupplier) -> list[B
         (third, 1, "rehearsed", "FAILED", "r"),
         (third, 2, "staged", "VALID"),
         (notes, 1, "noted", "FAILED", "n"),
+        (rehearsed, 1, "noted", "FAILED", "n"),
         (theirs, 1, "theirs", "FAILED", "t"),
+        (their_notes, 1, "noted", "FAILED", "n"),
     ):
         session.add(build_line(batch, line, number, status, *codes))
     for number, state in (
@@ -89,8 +93,9 @@ def book(session: Session, known: KnownSupplier, other: KnownSupplier) -> list[B
         ("skipped", "SKIPPED"),
     ):
         make_process(session, known, number, state=state)
+    at = {"refused_at": read_now(session), "refused_errors": _errors("new")}
     for number in ("created", "broken", "first"):
-        make_process(session, other, number, state="PENDING")
+        make_process(session, other, number, state="IMPORTED", **at)
     return [first, second, third, notes]
 
 
@@ -178,11 +183,26 @@ def test_pages_join(
 
 
 def test_what_is_open_is_found_by_its_reason_and_its_errors(
-    session: Session, within: sessionmaker[Session], known: KnownSupplier, book: list[Batch]
+    session: Session,
+    within: sessionmaker[Session],
+    known: KnownSupplier,
+    other: KnownSupplier,
+    book: list[Batch],
 ) -> None:
+    now = read_now(session)
+    at = {"refused_at": now, "refused_errors": _errors("new")}
     for state in ("PENDING", "IMPORTED"):
-        at = {"refused_at": read_now(session), "refused_errors": _errors("new")}
         make_process(session, known, f"older {state}", state=state, **at)
+    make_process(session, known, "stays out", **at)
+    earlier = now - timedelta(microseconds=1)
+    for owner, number, moment in (
+        (known, "stays out", now),
+        (known, "older IMPORTED", earlier),
+        (other, "older IMPORTED", now),
+    ):
+        said = {"reason": "", "acknowledged_by": "", "acknowledged_at": moment}
+        keys = {"import_supplier_id": owner.id, "external_account_number": number}
+        add(session, Acknowledgement(**keys, **said))
     for target in (None, *(it.id for it in book)):
         items = list(find_open(within, known.id, batch_id=target))
         for reason in OpenReason:
@@ -190,7 +210,16 @@ def test_what_is_open_is_found_by_its_reason_and_its_errors(
             assert found == [it for it in items if it.reason is reason]
         for code in ("new", "other", "n", "parse_error", "nothing"):
             found = list(find_open(within, known.id, batch_id=target, code=code))
-            assert found == [it for it in items if code in [error["code"] for error in it.errors or []]]
+            assert found == [it for it in items if code in it.codes]
+        for wanted in ("new", "old", None):
+            refused = find_refused(session, known.id, batch_id=target, code=wanted, limit=99)
+            assert {it.key for it in refused} == {
+                it.key.replace("staged.", "refused.")
+                for it in items
+                if it.reason in (OpenReason.REFUSED, OpenReason.CREATED_OLDER_VERSION)
+                and (wanted is None or wanted in it.codes)
+                and (target is not None or it.external_account_number != "noted")
+            }
     assert {it.reason for it in find_open(within, known.id)} == set(OpenReason)
     assert len(list(find_open(within, known.id, code="new"))) == 3
 
