@@ -103,6 +103,11 @@ def test_named_accounts_go_live_and_then_the_rest_with_their_supplier(
     assert (found["accounts"], found["already_live"]) == (2, 1)
     go_live_id = go_lives.start()
     assert go_lives.owned("new") == numbers, "its moment does not wait for a worker"
+    with go_lives.supplier.Session.begin() as session:
+        moment = session.get_one(GoLive, UUID(go_live_id)).live_at
+        last = update(Account).where(Account.external_account_number == numbers[0])
+        session.execute(last.values(created_at=moment))
+    _book(batches, 1)  # it is of the platform from the beginning
     go_lives.work(go_live_id)
     assert go_lives.get(go_live_id)["accounts"] == 2
     told = {it["external_account_number"]: it["go_live_id"] for it in _events(go_lives)}

@@ -291,5 +291,5 @@ _DRAW = text(f"""
         FROM candidate
     )
     SELECT id, stratum, size FROM numbered
-    ORDER BY place > 1, CASE WHEN place = 1 THEN -size ELSE 0 END, (place - 0.5) / size, draw LIMIT :size
+    ORDER BY CASE WHEN place = 1 THEN -size ELSE 0 END, (place - 0.5) / size, draw LIMIT :size
 """).bindparams(bindparam("taken", type_=ARRAY(BigInteger)))
