@@ -39,7 +39,6 @@ _HELD = """
     WHERE endpoint.id = :id AND attempts = 1
 """
 _LOCKED = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-_LATER = "UPDATE webhook_delivery SET next_attempt_at = next_attempt_at - make_interval(secs => :seconds)"
 
 
 def test_an_event_is_sent_as_the_feed_has_it_and_signed(hooks: Hooks, receiver: Receiver) -> None:

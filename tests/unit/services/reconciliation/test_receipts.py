@@ -1,13 +1,15 @@
-"""Which accounts a comparison has read, to the microsecond: for the verdict, and for a go-live."""
+"""What is compared, and which accounts a comparison has read, to the microsecond."""
 
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
 from migration_service.models import ComparedAccount, Comparison, ReceiptException
+from migration_service.services.reconciliation.comparisons import start_comparison
 from migration_service.services.reconciliation.receipts import count_unproven, list_named_exceptions
 from migration_service.services.reconciliation.verdict import judge
 from migration_service.services.setup.suppliers import KnownSupplier
@@ -93,3 +95,23 @@ def test_an_account_was_compared_by_what_read_it_after_it_was_created(
     assert (verdict.not_compared, verdict.differing) == (not_compared, differing)
     accepted = list_named_exceptions(session, known, ["a"])
     assert len(accepted) == sum(it.get("accepted") == "a" for it in comparisons)
+
+
+def test_what_is_being_compared_is_compared_once_and_begins_again_to_be_full(
+    session: Session, known: KnownSupplier, other: KnownSupplier
+) -> None:
+    batch_id = rows.make_batch(session, known).id
+    book, of_batch, _ = made = [
+        start_comparison(session, owner, it)[0]
+        for owner, it in ((known, None), (known, batch_id), (other, None))
+    ]
+    assert start_comparison(session, known) == (book, False)
+    full, is_new = start_comparison(session, known, is_full=True)
+    assert is_new
+    for is_full in (True, False):
+        assert start_comparison(session, known, is_full=is_full) == (full, False)
+    of_batch.finished_at = rows.read_now(session)
+    again, is_new = start_comparison(session, known, batch_id, is_full=True)
+    assert is_new
+    left = session.scalars(select(Comparison.id)).all()
+    assert sorted(left) == sorted(it.id for it in (*made[1:], full, again))
