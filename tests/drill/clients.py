@@ -1,21 +1,38 @@
-"""Suppliers that migrate accounts, and handle failures as the interface tells clients to."""
+"""Suppliers that migrate accounts with the suppliers' own client, as the interface tells them to."""
 
 import json
+import logging
+import math
 import random
 import threading
 import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any
-
-import requests
+from http import HTTPStatus
+from typing import Any, TypeVar
 
 from drill.history import Act, Event, History, Question
-from drill.scene import SLOW, SUPPLIER, TEAM, TEAMS, Address, obtain_token
+from drill.scene import SLOW, SUPPLIER, TEAM, TEAMS, Address
+from migration_service_client import Client, ServiceError, ServiceUnreachable, operations
+from migration_service_client.codes import (
+    AccountAlreadyImported,
+    AccountImportInProgress,
+    DryRunSucceeded,
+)
+from migration_service_client.conversations import Answer, NoAnswer, Pause, Send, Step, error_of, exchange
+from migration_service_client.requests import Lines, Request
 from migration_service_local.samples import generate_accounts
+
+#: Seconds between two tries without an answer.
+_PAUSE = 0.2
+T = TypeVar("T")
+
+# Faults are meant. What was answered is counted.
+logging.getLogger("migration_service_client").addHandler(logging.NullHandler())
 
 _SHARE_SLOW, _SHARE_ASYNC, _SHARE_DRY_RUN = 0.25, 0.2, 0.1
 _SHARE_RESTAGED, _SHARE_READ_BACK, _SHARE_ABANDONED, _SHARE_UNDONE = 0.3, 0.5, 0.1, 0.15
@@ -97,13 +114,15 @@ class Journal:
         with self._lock:
             self.orders.append(order)
 
-    def answered(self, response: requests.Response) -> None:
+    def answered(self, request: Request[Any], answer: Answer | NoAnswer) -> None:
         """Count an answer. One that is not documented is recorded as a surprise."""
-        status = response.status_code
         with self._lock:
-            self.statuses[str(status)] += 1
-            if status >= 500 and status != requests.codes.service_unavailable:
-                self.surprises.append(f"{response.request.path_url}: {status} {response.text[:300]}")
+            if isinstance(answer, NoAnswer):
+                self.statuses["no answer"] += 1
+                return
+            self.statuses[str(answer.status)] += 1
+            if answer.status >= 500 and answer.status != HTTPStatus.SERVICE_UNAVAILABLE:
+                self.surprises.append(f"{request.target}: {answer.status} {answer.body[:300]!r}")
 
     def count_line(self) -> None:
         """Count an account that a batch imported."""
@@ -113,11 +132,6 @@ class Journal:
     def went_live(self, numbers: Sequence[str]) -> None:
         with self._lock:
             self.live += numbers
-
-    def cut_off(self) -> None:
-        """Count a request that lost its connection."""
-        with self._lock:
-            self.statuses["no answer"] += 1
 
     def surprise(self, what: str) -> None:
         """Record something that must not happen."""
@@ -164,15 +178,25 @@ def _write_orders(seed: int, impatient: float) -> Iterator[Order]:
         )
 
 
-class Supplier:
-    """One client of the interface. Each thread has its own."""
+class Supplier(Client):
+    """The suppliers' client, whose tries are all recorded. Each thread has its own.
+
+    `deadline` is the moment (monotonic) after which it sends nothing more.
+    """
 
     def __init__(self, address: Address, journal: Journal) -> None:
-        self._address = address
-        self._journal = journal
-        self._session = requests.Session()
         # The environment's proxies cannot reach a server on this machine.
-        self._session.trust_env = False
+        super().__init__(address.url, address.api_key, timeout=60, patience=math.inf, proxy="")
+        self.deadline = math.inf
+        self._address, self._journal = address, journal
+        #: What the request that is being sent is about, and whether a 429 is its answer.
+        self._question: Question | None = None
+        self._is_impatient = False
+        self._longest_pause = math.inf
+
+    def begin(self, times: int = 1) -> None:
+        """Have so many times the usual patience from now on."""
+        self.deadline = time.monotonic() + times * self._journal.patience
 
     def migrate_all(self, orders: Iterator[Order], enough: threading.Event, *, pause: float) -> None:
         """Migrate one account after the other until `enough`, with a pause of `pause` seconds."""
@@ -190,87 +214,91 @@ class Supplier:
 
     def migrate(self, order: Order) -> None:
         """Stage and process one account until the service answers with its result."""
-        deadline = time.monotonic() + self._journal.patience
+        self.begin()
         for payload in order.versions():
-            staged = self._stage(payload, deadline)
-            if staged.status_code not in (200, 201):
-                self._journal.surprise(f"{order.number} not staged: {staged.status_code} {staged.text[:300]}")
-                return
+            self._stage(payload)
         if order.dry_run_first:
-            self._process(order, deadline, dry_run=True)
+            self._create(order, dry_run=True)
         if order.abandoned:
             order.given_up = True
             return
-        self._process(order, deadline, dry_run=False)
+        self._create(order)
         if order.undone and order.service_account_number:
-            self.undo([order], deadline, external_account_numbers=[order.number])
-            self._poll(order, deadline)
-            self._process(order, deadline, dry_run=False)
+            self.undo([order], external_account_numbers=[order.number])
+            self._poll(order)
+            self._create(order)
         if order.read_back and order.service_account_number:
-            self._poll(order, deadline)
-            self._stage(order.changed("A later address"), deadline)
-            self._poll(order, deadline)
-
-    def _stage(self, payload: dict[str, Any], deadline: float) -> requests.Response:
-        question = Question(
-            act=Act.STAGE,
-            number=payload["external_account_number"],
-            version=payload["billing_address1"],
-        )
-        path = "account-import-process/create-or-update/"
-        return self.send("POST", path, deadline, question, json=payload)
+            self._poll(order)
+            with suppress(AccountAlreadyImported):
+                self._stage(order.changed("A later address"))
+            self._poll(order)
 
     def stage_and_process_once(self, order: Order) -> None:
         """Stage and process an account. Send no further process request once it was accepted."""
-        deadline = time.monotonic() + self._journal.patience
-        self._stage(order.payload, deadline)
-        headers = {"Prefer": "respond-async"} if order.asynchronous else {}
-        path = "account-import-process/process/"
-        question = Question(act=Act.PROCESS, number=order.number, team=order.team)
-        self.send("POST", path, deadline, question, json=_process_body(order, dry_run=False), headers=headers)
-        self._poll(order, deadline)
+        self.begin()
+        self._stage(order.payload)
+        with suppress(ServiceError):
+            self._ask_to_process(order)
+        self._poll(order)
 
-    def _process(self, order: Order, deadline: float, *, dry_run: bool) -> None:
-        body = _process_body(order, dry_run=dry_run)
-        headers = {"Prefer": "respond-async"} if order.asynchronous and not dry_run else {}
+    def _stage(self, payload: dict[str, Any]) -> None:
+        number, version = payload["external_account_number"], payload["billing_address1"]
+        self._ask(Question(act=Act.STAGE, number=number, version=version), operations.stage_account(payload))
+
+    def _ask_to_process(self, order: Order, *, dry_run: bool = False) -> Answer:
+        """Send a process request without an idempotency key, and do not follow its attempt."""
+        request = operations.process_account(
+            external_account_number=order.number,
+            import_supplier_code=SUPPLIER,
+            operations_team_name=order.team,
+            dry_run=dry_run,
+        )
+        waits = dry_run or not order.asynchronous
+        request = replace(request, headers={} if waits else {"Prefer": "respond-async"})
         question = Question(act=Act.PROCESS, number=order.number, team=order.team, dry_run=dry_run)
-        once = order.impatient and not dry_run
+        return self._ask(question, request, is_impatient=order.impatient and not dry_run)
+
+    def _create(self, order: Order, *, dry_run: bool = False) -> None:
         while True:
             asked_at = time.monotonic()
-            path = "account-import-process/process/"
-            response = self.send("POST", path, deadline, question, once=once, json=body, headers=headers)
-            if response.status_code == 429:
-                order.given_up = True
-                return
-            answer = response.json()
-            code = answer.get("code")
-            if response.status_code == 202 or code == "account_import_in_progress":
-                self._poll(order, deadline)
+            try:
+                answer = self._ask_to_process(order, dry_run=dry_run)
+                if answer.status == HTTPStatus.ACCEPTED:
+                    self._poll(order)
+                    continue
+                number = json.loads(answer.body)["service_account_number"]
+            except AccountImportInProgress:
+                self._poll(order)
                 continue
-            if dry_run and code == "dry_run_succeeded":
+            except DryRunSucceeded:
                 return
-            if response.status_code == 201 or code == "account_already_imported":
-                order.asked_at, order.answered_at = asked_at, time.monotonic()
-                order.service_account_number = answer["service_account_number"]
-            elif response.status_code == 400:
-                order.failed_with = code
-            else:
-                self._journal.surprise(f"{order.number}: {response.status_code} {response.text[:300]}")
+            except AccountAlreadyImported as error:
+                number = error.service_account_number
+            except ServiceError as error:
+                if error.status == HTTPStatus.BAD_REQUEST:
+                    order.failed_with = error.code
+                elif error.status == HTTPStatus.TOO_MANY_REQUESTS and order.impatient and not dry_run:
+                    order.given_up = True
+                else:
+                    raise
+                return
+            order.asked_at, order.answered_at = asked_at, time.monotonic()
+            order.service_account_number = number
             return
 
-    def undo(self, orders: Sequence[Order], deadline: float, **target: Any) -> None:
+    def undo(self, orders: Sequence[Order], **what: Any) -> None:
         """Undo the import of accounts, and wait for the outcome of each: all of them have to be reverted."""
-        outcomes = self.try_to_undo(orders, deadline, **target)
+        outcomes = self.try_to_undo(orders, **what)
         for order in orders:
             if outcomes.get(order.number) != "REVERTED":
                 self._journal.surprise(f"{order.number}: not undone, but {outcomes.get(order.number)}")
 
-    def try_to_undo(self, orders: Sequence[Order], deadline: float, **target: Any) -> dict[str, str]:
+    def try_to_undo(self, orders: Sequence[Order], **what: Any) -> dict[str, str]:
         """Undo the import of accounts. Return the outcome of each."""
         invoked = time.monotonic()
         outcomes: dict[str, str] = {}
         try:
-            outcomes = self.take_back(deadline, target)
+            outcomes = self.take_back(**what)
         finally:
             for order in orders:
                 said = outcomes.get(order.number)
@@ -289,83 +317,66 @@ class Supplier:
                     order.service_account_number = ""
         return outcomes
 
-    def take_back(self, deadline: float, target: dict[str, Any]) -> dict[str, str]:
+    def take_back(self, **what: Any) -> dict[str, str]:
         """Undo imports, or what a batch has added. Return the outcome of each account."""
-        body = {"import_supplier": SUPPLIER, "reason": "The drill.", **target}
-        key = {"Idempotency-Key": str(uuid.uuid4())}
-        started = self.send("POST", "undos/", deadline, json=body, headers=key)
-        while started.json().get("code") == "idempotency_request_in_progress" and time.monotonic() < deadline:
-            time.sleep(1)  # the web process that had the first request was killed
-            started = self.send("POST", "undos/", deadline, json=body, headers=key)
-        if started.status_code != requests.codes.accepted:
-            raise ValueError(f"no undo: {started.status_code} {started.text[:300]}")
-        undo = started.json()
-        while undo["state"] == "RUNNING" and time.monotonic() < deadline:
-            time.sleep(0.3)
-            undo = self.send("GET", f"undos/{undo['undo_id']}/", deadline).json()
-        lines = self.send("GET", f"undos/{undo['undo_id']}/results/", deadline).text.splitlines()
-        return {line["external_account_number"]: line["outcome"] for line in map(json.loads, lines)}
+        undo = self.start_undo(import_supplier=SUPPLIER, reason="The drill.", **what)
+        self.wait_for_undo(undo.undo_id, seconds=0.3)
+        lines = self.read(operations.get_undo_results(undo.undo_id))
+        return {str(line.external_account_number): line.outcome for line in lines}
 
-    def _poll(self, order: Order, deadline: float) -> None:
+    def read(self, request: Lines[T]) -> list[T]:
+        """Return all lines of a stream. One that breaks off is read anew."""
+        while True:
+            with suppress(ServiceUnreachable):
+                return list(self.iterate(request))
+
+    def _poll(self, order: Order) -> None:
         """Request the status until the account is no longer being created."""
-        path = f"account-transfer-status/{SUPPLIER}/{order.number}/"
         question = Question(act=Act.STATUS, number=order.number)
-        while self.send("GET", path, deadline, question).json().get("status") == "IN_PROGRESS":
+        request = operations.get_account_status(SUPPLIER, order.number)
+        while json.loads(self._ask(question, request).body)["status"] == "IN_PROGRESS":
             time.sleep(0.3)
 
-    def send(
-        self,
-        method: str,
-        path: str,
-        deadline: float,
-        question: Question | None = None,
-        *,
-        once: bool = False,
-        headers: dict[str, str] | None = None,
-        **request: Any,
-    ) -> requests.Response:
-        """Send a request repeatedly, as the interface says, until it is answered.
+    def _ask(self, question: Question, request: Request[Any], *, is_impatient: bool = False) -> Answer:
+        """Send a request until it is answered. Each try is an event of the history."""
+        self._question, self._is_impatient = question, is_impatient
+        try:
+            return self.send(exchange(request, self._policy))
+        finally:
+            self._question, self._is_impatient = None, False
 
-        Each try is an event of the history, if it has a `question`. With `once`, 429 is an answer.
-        """
-        while time.monotonic() < deadline:
-            request_id, invoked = uuid.uuid4().hex, time.monotonic()
-            sent = {"X-Request-ID": request_id} | (headers or {})
-            try:
-                if "Authorization" not in self._session.headers:
-                    self._session.headers["Authorization"] = f"Token {obtain_token(self._address)}"
-                response = self._session.request(
-                    method,
-                    f"{self._address.url}/v1/data-import/{path}",
-                    timeout=60,
-                    headers=sent,
-                    **request,
-                )
-            except requests.RequestException as error:
-                if error.response is not None:  # no token, so it was not sent
-                    self._journal.answered(error.response)
-                    time.sleep(float(error.response.headers.get("Retry-After", 1)))
-                    continue
-                self._note(question, request_id, invoked, None)
-                self._journal.cut_off()
-                time.sleep(0.2)
-                continue
-            self._note(question, request_id, invoked, response)
-            self._journal.answered(response)
-            if response.status_code not in (429, 503) or (once and response.status_code == 429):
-                return response
-            time.sleep(float(response.headers["Retry-After"]))
-        raise TimeoutError(f"no answer within {self._journal.patience:.0f} s")
+    def _take(self, step: Step) -> Any:
+        if isinstance(step, Pause):
+            step = Pause(min(step.seconds, self._longest_pause))
+        return super()._take(step)
 
-    def _note(
-        self, question: Question | None, request_id: str, invoked: float, response: requests.Response | None
-    ) -> None:
-        if question is None:
-            return
-        answer = {}
-        if response is not None and response.headers.get("Content-Type", "").startswith("application/json"):
-            answer = response.json()
-        said = answer.get("code") or (answer.get("status") if question.act is Act.STATUS else "")
+    def _send(self, step: Send) -> Answer | NoAnswer:
+        invoked = time.monotonic()
+        if invoked > self.deadline:
+            raise TimeoutError("no result within the time that anything may take")
+        request_id = uuid.uuid4().hex
+        headers = {**step.request.headers, "X-Request-ID": request_id}
+        answer = super()._send(replace(step, request=replace(step.request, headers=headers, query={})))
+        if self._question is not None and step.request.authorized:
+            self._note(self._question, request_id, invoked, answer)
+        self._journal.answered(step.request, answer)
+        # Without an answer it asks more often than others, so that the drill sees soon that all is well.
+        self._longest_pause = _PAUSE if isinstance(answer, NoAnswer) else math.inf
+        if (
+            self._is_impatient
+            and isinstance(answer, Answer)
+            and answer.status == HTTPStatus.TOO_MANY_REQUESTS
+        ):
+            raise error_of(answer)
+        return answer
+
+    def _note(self, question: Question, request_id: str, invoked: float, answer: Answer | NoAnswer) -> None:
+        status, told = None, {}
+        if isinstance(answer, Answer):
+            status = answer.status
+            if answer.headers.get("content-type", "").startswith("application/json"):
+                told = json.loads(answer.body)
+        said = told.get("code") or (told.get("status") if question.act is Act.STATUS else "")
         self._journal.history.add(
             Event(
                 question=question,
@@ -373,21 +384,12 @@ class Supplier:
                 api_key=self._address.api_key,
                 invoked=invoked,
                 ended=time.monotonic(),
-                status=None if response is None else response.status_code,
+                status=status,
                 said=said or "",
-                told=answer.get("service_account_number") or "",
-                attempt_id=answer.get("attempt_id") or "",
+                told=told.get("service_account_number") or "",
+                attempt_id=told.get("attempt_id") or "",
             )
         )
-
-
-def _process_body(order: Order, *, dry_run: bool) -> dict[str, Any]:
-    return {
-        "external_account_number": order.number,
-        "import_supplier_code": SUPPLIER,
-        "operations_team_name": order.team,
-        "dry_run": dry_run,
-    }
 
 
 def _sum(amounts: Iterator[Any]) -> Decimal:

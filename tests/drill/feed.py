@@ -1,27 +1,23 @@
 """A client that reads the feed of events during the faults, and what it must have read at the end."""
 
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from threading import Event
-from typing import Any
-
-import requests
 
 from drill.scene import Service
+from migration_service_client import Client, ClientError
+from migration_service_client.codes import EventCursorAhead
+from migration_service_client.models import FeedEvent
 from support.servers import wait_until
 
 _PAUSE, _PATIENCE = 0.3, 60.0
-
-#: Sends a GET below /v1/data-import.
-Ask = Callable[[str], requests.Response]
 
 
 class FeedReader:
     """Reads on after its cursor, whatever fails. `rewound` counts how often a restore set the cursor back."""
 
     def __init__(self, service: Service) -> None:
-        self.events: list[dict[str, Any]] = []
+        self.events: list[FeedEvent] = []
         self.rewound = 0
         self._service = service
         self._cursor = "start"
@@ -29,24 +25,24 @@ class FeedReader:
         self._fresh: set[str] = set()
         self._repeated: list[str] = []
 
-    def read_on(self, ask: Ask, enough: Event) -> None:
+    def read_on(self, client: Client, enough: Event) -> None:
         """Read what there is, again and again until `enough`."""
         while not enough.wait(_PAUSE):
-            with suppress(requests.RequestException, TimeoutError):
-                self._read(ask)
+            with suppress(ClientError):
+                self._read(client)
 
-    def losses(self, ask: Ask) -> list[str]:
+    def losses(self, client: Client) -> list[str]:
         """Read what is left. Return what it has not read, read twice, or read in another order."""
 
         def is_complete() -> bool:
-            return not self._read(ask) and {event["id"] for event in self.events}.issuperset(self._kept())
+            return not self._read(client) and {event.id for event in self.events}.issuperset(self._kept())
 
         with suppress(AssertionError):
             wait_until(is_complete, "all events", _PATIENCE)
         kept = self._kept()
         if self.rewound:  # what it had read in vain never happened
-            self.events = [event for event in self.events if event["id"] in set(kept)]
-        read = [event["id"] for event in self.events]
+            self.events = [event for event in self.events if event.id in set(kept)]
+        read = [event.id for event in self.events]
         losses = [f"event {id_} was read twice" for id_ in self._repeated]
         losses += [f"event {id_} was not read" for id_ in set(kept).difference(read)]
         losses += [f"event {id_} was read and does not exist" for id_ in set(read).difference(kept)]
@@ -72,8 +68,8 @@ class FeedReader:
     def _told(self) -> list[tuple[str, str]]:
         accounts = []
         for event in self.events:
-            told = {"account.created": [event["data"]], "batch.progressed": event["data"].get("lines")}
-            for it in told.get(event["type"]) or ():
+            told = {"account.created": [event.data], "batch.progressed": event.data.get("lines")}
+            for it in told.get(event.type) or ():
                 if it.get("service_account_number") and it.get("status", "IMPORTED") in (
                     "IMPORTED",
                     "REPLACED",
@@ -87,22 +83,21 @@ class FeedReader:
             WHERE organisation.name = 'Drill' ORDER BY generation, transaction_id, event.id""")
         return [id_ for (id_,) in rows]
 
-    def _read(self, ask: Ask) -> bool:
-        """Read a page. Return False if there was none."""
-        answer = ask(f"events/?limit=100&cursor={self._cursor}")
-        if answer.status_code == 400 and answer.json()["code"] == "event_cursor_ahead":
-            self._cursor = answer.json()["cursor"]
+    def _read(self, client: Client) -> bool:
+        """Read on to the end. Return False if there was nothing."""
+        is_empty = True
+        try:
+            for event in client.list_events(limit=100, cursor=self._cursor):
+                is_empty = False
+                if event.id in self._fresh:
+                    self._repeated.append(event.id)
+                else:
+                    self._fresh.add(event.id)
+                    self.events.append(event)
+                self._cursor = event.cursor
+        except EventCursorAhead as error:
+            self._cursor = str(error.cursor)
             self._fresh.clear()
             self.rewound += 1
             return True
-        if not answer.ok:
-            return True
-        events = answer.json()
-        for event in events:
-            if event["id"] in self._fresh:
-                self._repeated.append(event["id"])
-            else:
-                self._fresh.add(event["id"])
-                self.events.append(event)
-            self._cursor = event["cursor"]
-        return bool(events)
+        return not is_empty

@@ -24,14 +24,13 @@ import requests
 from rich.console import Console
 from rich.table import Table
 
-from drill.scene import TEAM, Scene, obtain_token
-from migration_service.db.engine import make_engine, make_sessionmaker
-from migration_service.services.access.operators import OperatorRole
+from drill.scene import TEAM, Scene
 from migration_service.services.setup.suppliers import create_import_supplier
+from migration_service_local.demo.first_operator import FIRST_OPERATOR, PASSWORD_FILE
 from migration_service_local.samples import generate_accounts
 from migration_service_local.servers.ports import LOOPBACK, random_free_port
 from support.client_command import environment_of
-from support.console_client import PASSWORD, make_operator, text_of
+from support.console_client import text_of
 from support.servers import ending_with_us, temporary_folder, wait_until
 from support.web_servers import HAPROXY, is_answered
 
@@ -189,13 +188,11 @@ def find_faults(proofs: list[Proof], accounts: int, silence: int) -> list[str]:
 
 
 def _stage(scene: Scene, accounts: int, differing: str) -> None:
-    engine = make_engine(scene.database_url, pool_size=1, max_overflow=0, application_name="drill")
-    with make_sessionmaker(engine).begin() as session:
+    with scene.session() as session:
         create_import_supplier(session, code=SUPPLIER, organisation_name="Drill")
-    engine.dispose()
-    for number, payload in enumerate(generate_accounts(_TEMPLATES, supplier=SUPPLIER, seed=1)):
-        body = payload | {"external_account_number": str(number)}
-        assert scene.send("POST", "account-import-process/create-or-update/", json=body).status_code == 201
+    with scene.client() as client:
+        for number, payload in enumerate(generate_accounts(_TEMPLATES, supplier=SUPPLIER, seed=1)):
+            client.stage_account(payload | {"external_account_number": str(number)})
     with psycopg.connect(scene.settings["MIGRATION_SERVICE_OWNER_DATABASE_URL"]) as connection:
         values = {"first": _TEMPLATES, "last": accounts - 1, "templates": _TEMPLATES, "code": SUPPLIER}
         connection.execute(_COPY, values)
@@ -203,23 +200,14 @@ def _stage(scene: Scene, accounts: int, differing: str) -> None:
 
 
 def _as_a_wave(scene: Scene, _folder: Path) -> Proof:
-    body = {"import_supplier": SUPPLIER, "operations_team_name": TEAM, "waves": [{"rest": True}]}
-    answer = scene.send("POST", "wave-plans/", json=body)
-    assert answer.status_code == 201, answer.text
-    plan = answer.json()["plan_id"]
-    assert scene.send("POST", f"wave-plans/{plan}/waves/1/start/").status_code == 200
-    while True:
-        with suppress(requests.RequestException, KeyError):
-            answer = scene.send("GET", f"wave-plans/{plan}/")
-            if answer.status_code == 401:  # a large book takes longer than a token holds
-                scene.token = obtain_token(scene.address)
-                continue
-            (wave,) = answer.json()["waves"]
-            if wave["state"] in ("CLEAN", "DIFFERS"):
-                break
-        time.sleep(1)
-    found = scene.send("GET", f"batches/{wave['batch_id']}/").json()
-    return Proof("wave", wave["differing"], wave["open"], found["counts"]["IMPORTED"], 0)
+    with scene.client() as client:
+        waves = [{"rest": True}]
+        plan = client.plan_waves(import_supplier=SUPPLIER, operations_team_name=TEAM, waves=waves)
+        client.start_wave(plan.plan_id, 1)
+        while (wave := client.get_plan(plan.plan_id).waves[0]).state not in ("CLEAN", "DIFFERS"):
+            time.sleep(1)
+        counts = client.get_batch(wave.batch_id).counts
+    return Proof("wave", wave.differing or 0, wave.open or 0, counts["IMPORTED"], 0)
 
 
 def _by_the_client(scene: Scene, folder: Path) -> Proof:
@@ -237,14 +225,12 @@ def _by_the_client(scene: Scene, folder: Path) -> Proof:
 
 
 def _by_the_console(scene: Scene, _folder: Path) -> Proof:
-    engine = make_engine(scene.database_url, pool_size=1, max_overflow=0, application_name="drill")
-    name = make_operator(make_sessionmaker(engine), OperatorRole.OPERATE)
-    engine.dispose()
+    password = (scene.home / PASSWORD_FILE).read_text().strip()
     with requests.Session() as browser:
         browser.trust_env = False
         console = f"{scene.address.url}/console"
         fields = dict(_HIDDEN.findall(browser.get(f"{console}/login/", timeout=_PATIENCE).text))
-        login = {**fields, "name": name, "password": PASSWORD}
+        login = {**fields, "name": FIRST_OPERATOR, "password": password}
         assert browser.post(f"{console}/login/", data=login, timeout=_PATIENCE).ok
         page = f"{console}/suppliers/{SUPPLIER}/reconciliation/"
         query = "?compare=full"

@@ -6,7 +6,6 @@ import time
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -97,8 +96,8 @@ class _Drill:
         watcher = threading.Thread(target=self._watch, name="watcher", daemon=True)
         watcher.start()
         reader = FeedReader(self.scene)
-        ask = partial(self.scene.send, "GET")
-        reading = threading.Thread(target=reader.read_on, args=[ask, self.over], daemon=True)
+        client = Supplier(self.scene.address, self.journal)
+        reading = threading.Thread(target=reader.read_on, args=[client, self.over], daemon=True)
         reading.start()
         suppliers = self._suppliers()
         for supplier in suppliers:
@@ -121,7 +120,7 @@ class _Drill:
         reading.join()
         lines = count(self.scene, self.journal, self.options.limit, self.most_in_progress, kept_slots)
         lines += [
-            Line("the feed has each event once, in order", len(reader.events), reader.losses(ask)),
+            Line("the feed has each event once, in order", len(reader.events), reader.losses(client)),
             Line("each created account is told of once", created, reader.untold()),
         ]
         seconds = time.monotonic() - started

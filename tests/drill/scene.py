@@ -3,6 +3,7 @@
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -12,15 +13,17 @@ import psutil
 import psycopg
 import redis
 import requests
+from sqlalchemy.orm import Session
 
 from migration_service.config import load_saved_settings
 from migration_service.connections import make_redis
-from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.services.access.api_keys import issue_api_key
 from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.setup.teams import create_operations_team
+from migration_service_client import Client
+from migration_service_local.demo.first_operator import open_session
 from migration_service_local.samples import generate_accounts
 from migration_service_local.servers.ports import random_free_port
 from support.servers import RunningService, processes_in, wait_until
@@ -96,6 +99,10 @@ class Address:
     url: str
     api_key: str
 
+    def client(self) -> Client:
+        """Return a client, for which the environment's proxies cannot reach a server on this machine."""
+        return Client(self.url, self.api_key, proxy="")
+
 
 def obtain_token(address: Address) -> str:
     """Obtain a token as a supplier does. Raise RequestException if that is not possible now."""
@@ -126,10 +133,16 @@ class Service:
         return self.addresses[0]
 
     def set_limit(self, limit: int | None) -> None:
-        engine = make_engine(self.database_url, pool_size=1, max_overflow=0, application_name="drill")
-        with make_sessionmaker(engine).begin() as session:
+        with self.session() as session:
             set_concurrency_limit(session, limit)
-        engine.dispose()
+
+    def session(self) -> AbstractContextManager[Session]:
+        """Open the one transaction of a connection of its own, and commit it at the end."""
+        return open_session(self.database_url)
+
+    def client(self) -> Client:
+        """Return the suppliers' client of the supplier."""
+        return self.address.client()
 
     def send(self, method: str, path: str, **request: Any) -> requests.Response:
         """Send a request below /v1/data-import with the supplier's token, on its own connection."""
@@ -144,12 +157,8 @@ class Service:
         payloads = list(generate_accounts(count, supplier=SUPPLIER, seed=len(beginning)))
         for index, payload in enumerate(payloads):
             payload["external_account_number"] = f"{beginning}{index}"
-        with ThreadPoolExecutor(4) as pool:
-            answers = pool.map(
-                lambda payload: self.send("POST", "account-import-process/create-or-update/", json=payload),
-                payloads,
-            )
-            assert {answer.status_code for answer in answers} == {201}
+        with self.client() as client, ThreadPoolExecutor(4) as pool:
+            list(pool.map(client.stage_account, payloads))
         return [str(payload["external_account_number"]) for payload in payloads]
 
     def process(self, number: str, *, wait: bool = False, **fields: Any) -> requests.Response:
@@ -224,15 +233,13 @@ class Service:
 
     def prepare(self, url: str, owner_url: str, limit: int | None) -> None:
         """Create a supplier with two keys in a new database, and obtain a token for the first."""
-        engine = make_engine(self.database_url, pool_size=1, max_overflow=0, application_name="drill")
-        with make_sessionmaker(engine).begin() as session:
+        with self.session() as session:
             create_organisation(session, "Drill")
             create_import_supplier(session, code=SUPPLIER, organisation_name="Drill")
             for team in TEAMS:
                 create_operations_team(session, team)
             set_concurrency_limit(session, limit)
             api_keys = [issue_api_key(session, organisation_name="Drill") for _ in range(2)]
-        engine.dispose()
         with psycopg.connect(owner_url, autocommit=True) as connection:
             connection.execute(_TRIGGER.encode())
         self.addresses = [Address(url, api_key) for api_key in api_keys]

@@ -12,7 +12,6 @@ from playwright.sync_api import Browser
 from drill.scene import TEAM, Scene
 from migration_service.blueprints.console.application import register_pages
 from migration_service.blueprints.requests.application import NumberConverter
-from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.services.access.api_keys import find_prefix, issue_api_key
 from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.setup.suppliers import create_import_supplier
@@ -32,15 +31,13 @@ LINES = 300
 def pages(scene: Scene) -> list[str]:
     """The path of every page, of a supplier with a batch that has failed lines, waves, and an undo."""
     code = f"BOOK_{secrets.token_hex(4).upper()}"
-    engine = make_engine(scene.database_url, pool_size=1, max_overflow=0, application_name="tests")
-    with make_sessionmaker(engine).begin() as session:
+    with scene.session() as session:
         organisation = create_organisation(session, f"Organisation of {code}")
         owner: dict[str, Any] = {"organisation_name": organisation.name}
         create_import_supplier(session, code=code, **owner)
         key = issue_api_key(session, **owner)
         of_team = f"/setup/teams/{create_operations_team(session, f'Team of {code}', **owner).id}/"
         webhook = f"/setup/webhooks/{make_webhook(session, organisation.id, code).id}/"
-    engine.dispose()
     of_key = f"/setup/keys/{find_prefix(key)}/"
     with Client(scene.address.url, key) as client:
 

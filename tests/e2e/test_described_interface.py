@@ -15,7 +15,6 @@ import pytest
 
 from drill.scene import Address, Scene, obtain_token
 from migration_service.blueprints.description.examples import PROCESS, SUPPLIER
-from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.services.access.api_keys import issue_api_key
 from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.setup.suppliers import create_import_supplier
@@ -84,13 +83,11 @@ def _set_up_the_examples(scene: Scene) -> str:
 
     It is not the one of the other tests, as anything that it has may be changed.
     """
-    engine = make_engine(scene.database_url, pool_size=1, max_overflow=0, application_name="tests")
-    with make_sessionmaker(engine).begin() as session:
+    with scene.session() as session:
         create_organisation(session, _ORGANISATION)
         create_import_supplier(session, code=SUPPLIER, organisation_name=_ORGANISATION)
         create_operations_team(session, str(PROCESS["operations_team_name"]))
         api_key = issue_api_key(session, organisation_name=_ORGANISATION)
-    engine.dispose()
     return api_key
 
 

@@ -21,7 +21,6 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from drill.scene import TEAM, Scene
-from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service_local.samples import generate_accounts
@@ -115,11 +114,9 @@ class Lead:
 def lead(scene: Scene, browser: Browser, tmp_path: Path) -> Iterator[Lead]:
     """A lead, with an organisation and a supplier."""
     code = f"NORTHSTAR_{secrets.token_hex(3).upper()}"
-    engine = make_engine(scene.database_url, pool_size=1, max_overflow=0, application_name="tests")
-    with make_sessionmaker(engine).begin() as session:
+    with scene.session() as session:
         organisation = create_organisation(session, f"Organisation of {code}")
         create_import_supplier(session, code=code, organisation_name=organisation.name)
-    engine.dispose()
     with Visitor.arrive(browser, f"{scene.address.url}/console", **LIGHT) as visitor:
         visitor.page.set_default_timeout(_PATIENCE)
         log_in(visitor, scene)

@@ -19,7 +19,6 @@ from documentation.pages import ROOT
 from documentation.shell import script
 from documentation.warm_command import warm_command
 from drill.scene import TEAM, Scene
-from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.services.setup.suppliers import create_import_supplier
 from support.client_command import environment_of
 from support.deliveries import BOOK, PAID, SECOND, WRONG, numbers_in
@@ -35,10 +34,8 @@ _SIZES = ("samples 5000", '"sample": 250', '"size": 2000')
 @pytest.mark.timeout(max(1_200, ACCOUNTS))
 def test_a_programme_is_run_by_the_command_alone_as_its_page_says(scene: Scene, tmp_path: Path) -> None:
     code = f"WESTSTAR_{secrets.token_hex(3).upper()}"
-    engine = make_engine(scene.database_url, pool_size=1, max_overflow=0, application_name="programme")
-    with make_sessionmaker(engine).begin() as session:
+    with scene.session() as session:
         create_import_supplier(session, code=code, organisation_name="Drill")
-    engine.dispose()
     printed = _run(scene, tmp_path, _commands(code))
     missing = [
         it for it in ("CLEAN", "WOULD_IMPORT", "REPLACED", "Clean: nothing is open") if it not in printed

@@ -12,12 +12,9 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
-import requests
-
 from drill.book import migrate_books
 from drill.clients import Journal, Supplier
 from drill.count import find_doubled, read_rows, read_tables
-from drill.feed import Ask
 from drill.history import Act, Event, Result
 from drill.load import Load
 from drill.model import MODEL
@@ -32,8 +29,6 @@ _BEFORE, _AFTER = 4.0, 4.0
 _ARRIVALS = 0.5
 #: Seconds within which something has to be written again.
 _PATIENCE = 90.0
-#: Seconds for which the reader of events waits for an answer.
-_ANSWER = 60.0
 _ROUTES = {
     Act.STAGE: "/v1/data-import/account-import-process/create-or-update/",
     Act.PROCESS: "/v1/data-import/account-import-process/process/",
@@ -79,12 +74,9 @@ def run_scenario(world: World, name: str, *, synchronous: bool, seconds: float |
         journal = load.journal
         reader = Supplier(world.address, journal)
 
-        def ask(path: str) -> requests.Response:
-            return reader.send("GET", path, time.monotonic() + _ANSWER)
-
         others = [
             threading.Thread(target=_arrive, args=[world, load, enough]),
-            threading.Thread(target=world.feed.read_on, args=[ask, enough]),
+            threading.Thread(target=world.feed.read_on, args=[reader, enough]),
             threading.Thread(
                 target=migrate_books,
                 args=[Supplier(world.address, journal), journal, 77, enough],
@@ -131,7 +123,7 @@ def run_scenario(world: World, name: str, *, synchronous: bool, seconds: float |
         failures=dict(Counter(_name(it) for it in journal.history.events if it.result is Result.UNKNOWN)),
         wrong=wrong,
     )
-    _compare(world, journal, ask, outcome)
+    _compare(world, journal, reader, outcome)
     return outcome
 
 
@@ -164,7 +156,7 @@ def _name(event: Event) -> str:
     return f"{event.question.act} {event.status or 'no answer'} {event.said}".strip()
 
 
-def _compare(world: World, journal: Journal, ask: Ask, outcome: Outcome) -> None:
+def _compare(world: World, journal: Journal, reader: Supplier, outcome: Outcome) -> None:
     """Compare what clients were told with the tables, by the drill's model and by the doctor."""
     try:
         wait_until(world.is_idle, "idle", 120)
@@ -183,7 +175,7 @@ def _compare(world: World, journal: Journal, ask: Ask, outcome: Outcome) -> None
     tables = replace(tables, attempts=[row for row in tables.attempts if row.number in ours])
     for promise, check in MODEL.items():
         outcome.wrong += [f"{promise}: {loss}" for loss in check(ours, tables)]
-    outcome.wrong += world.feed.losses(ask)
+    outcome.wrong += world.feed.losses(reader)
     [audit] = _run(world, "audit", "verify")
     outcome.gaps = len(audit["gaps"])
     outcome.wrong += audit["problems"]
