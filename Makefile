@@ -87,14 +87,14 @@ failover-lock:
 #   make bench ARGS=--quick    make bench ARGS="--compare main"    make bench ARGS="neighbours --seconds 20"
 #   make chaos ARGS="--part 6"
 bench: bench-tools environment-dev benchmarks/.venv/installed
-	PYTHONPATH=tests:tools $(BIN)/python -m benchmarks $(ARGS)
+	PYTHONPATH=tests $(BIN)/python -m benchmarks $(ARGS)
 
 # What is missing on the machine, before anything is built.
 bench-tools:
 	@command -v wrk > /dev/null || { echo "The load generator wrk is missing: \`apt install wrk\` (Debian, Ubuntu), \`brew install wrk\`." >&2; exit 1; }
 
 chaos: environment-dev
-	PYTHONPATH=tests:tools $(BIN)/python -m benchmarks chaos $(ARGS)
+	PYTHONPATH=tests $(BIN)/python -m benchmarks chaos $(ARGS)
 
 benchmarks/.venv/installed: benchmarks/requirements.lock
 	$(PYTHON) -m venv benchmarks/.venv
@@ -160,8 +160,8 @@ describe-check: environment
 	    --config tools/description/redocly.yaml .make/description/openapi.json
 
 # Generates clients from the description, and runs the whole migration with them. It needs node.
-clients: environment
-	PYTHONPATH=tools $(BIN)/python tools/clients
+clients: environment-dev
+	PYTHONPATH=tests $(BIN)/python tools/clients
 
 # Compares the running service with its description for ten minutes, as every night.
 fuzz: environment-dev

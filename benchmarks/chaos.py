@@ -9,49 +9,41 @@ while they run.
 
     python -m benchmarks chaos --only crash_recovery         one of them
     python -m benchmarks chaos --part 10 --only idle_in_tx   phases of a tenth of their time
-    python -m benchmarks chaos --write                       writes our rows into the page
 
-The page is docs/contributors/reliability.md. The exit status is 1 if an account is lost or created twice, or
-if a scenario recovers less than 98 % of its rate.
+It prints our rows of docs/contributors/reliability.md. The exit status is 1 if an account is lost or created
+twice, or if a scenario recovers less than 98 % of its rate.
 """
 
 import os
-import re
 import shutil
 import statistics
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 import psycopg
-from psycopg import IsolationLevel
 from redis import RedisError
 from sqlalchemy.exc import OperationalError
 
-from benchmarks.payloads import SUPPLIER, TEAM, make_payloads
+from benchmarks.payloads import make_payloads
 from benchmarks.prepare import say
 from benchmarks.report import describe_machine
-from benchmarks.seed import STAGE_COPIES, sessions, set_up_caller, stage_templates
+from benchmarks.seed import STAGE_COPIES, sessions, set_up_caller, stage_templates, start_staged
 from benchmarks.stack import Stack
 from migration_service.celery_app import create_celery
-from migration_service.models import Batch
-from migration_service.services.batches.intake.options import BatchOrder
-from migration_service.services.batches.intake.upload import start_batch
-from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.services.waves.running import run_batch
-from migration_service.states import BatchMode, BatchSource, LineStatus
+from migration_service.states import LineStatus
 from migration_service.tasks.batches import feed_batches
 from migration_service_local.servers.postgres import DATABASE
-from migration_service_local.servers.process import Program
+from migration_service_local.servers.process import Child, Program
 
 #: The part of the rate that has to come back.
 NEEDED = 0.98
-PAGE = Path(__file__).parent.parent / "docs/contributors/reliability.md"
 #: Bytes that the largest scenario writes at most.
 _ROOM = 25e9
 #: The part of the rates that this machine gets.
@@ -71,39 +63,26 @@ _IDLE_CONNECTIONS, _READERS, _KILLS_A_SECOND, _KILL_EVERY, _HIGH_LOAD = 300, 4, 
 class Replicas(Stack):
     """The servers, beat, and one or two workers, each of which could be on a host of its own."""
 
-    def __init__(self, replicas: int) -> None:
-        super().__init__()
-        self._replicas = replicas
-
-    def start_service(self) -> None:
+    def start_service(self, replicas: int = 1) -> None:
         """Start beat and the workers."""
         self.write_settings()
         self._start(self._programs.beat())
-        for number in range(self._replicas):
+        for number in range(replicas):
             self.start_worker(number)
 
     def start_worker(self, number: int) -> None:
         """Start a worker of all queues."""
         queues = "interactive,batch,vendors,maintenance"
-        self._start(self._programs.worker(self._worker(number), queues, concurrency=2))
+        self._start(self._programs.worker(f"replica-{number}", queues, concurrency=2))
 
-    def kill_worker(self, number: int) -> None:
-        """Kill a worker and all its processes at once, as when its host is gone."""
-        self._children[self._worker(number)].kill()
-        self.stop(self._worker(number))
+    def connect(self) -> psycopg.Connection:
+        """Open a connection of the superuser, in autocommit mode."""
+        return self.postgres.connect_as_superuser(DATABASE)
 
-    def start_postgres(self) -> None:
-        """Start PostgreSQL, and wait until it accepts connections."""
-        self._start(self.postgres.program(), self.postgres.is_ready)
-
-    def _start(self, program: Program, is_ready: Callable[[], bool] = lambda: True) -> None:
+    def _spawn(self, program: Program) -> Child:
         if program.name == "postgres":
             program = replace(program, arguments=[*program.arguments, *_POSTGRES])
-        super()._start(program, is_ready)
-
-    @staticmethod
-    def _worker(number: int) -> str:
-        return f"replica-{number}"
+        return super()._spawn(program)
 
 
 class Producer(threading.Thread):
@@ -143,15 +122,7 @@ class Producer(threading.Thread):
         try:
             with self._sessions.begin() as session:
                 staged = session.connection().exec_driver_sql(STAGE_COPIES, values).scalars().all()
-                order = BatchOrder(
-                    mode=BatchMode.IMPORT,
-                    source=BatchSource.PENDING,
-                    operations_team_name=TEAM,
-                    wave_processes=staged,
-                )
-                supplier = get_import_supplier(session, SUPPLIER, organisation_id=None)
-                batch_id = start_batch(session, supplier, order)
-                run_batch(session, session.get_one(Batch, batch_id), None)
+                start_staged(session, staged)
             feed_batches(self._celery, self._sessions)
         except (OperationalError, RedisError):
             self.refused += count
@@ -164,10 +135,6 @@ class Scene:
     stack: Replicas
     producer: Producer
 
-    def connect(self) -> psycopg.Connection:
-        """Open a connection of the superuser."""
-        return psycopg.connect(self.stack.superuser_url(), connect_timeout=5)
-
 
 def clean(_scene: Scene, seconds: float) -> None:
     """Let it work."""
@@ -179,15 +146,14 @@ def restart_postgres(scene: Scene, seconds: float) -> None:
     scene.stack.stop("postgres")
     time.sleep(seconds / 2)
     until = time.monotonic() + seconds / 2
-    scene.stack.start_postgres()
+    scene.stack.start("postgres")
     time.sleep(max(0.0, until - time.monotonic()))
 
 
 def kill_backends(scene: Scene, seconds: float) -> None:
     """Twice a second, end every connection that is in a transaction."""
     until = time.monotonic() + seconds
-    with scene.connect() as connection:
-        connection.autocommit = True
+    with scene.stack.connect() as connection:
         while time.monotonic() < until:
             connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s "
@@ -207,7 +173,7 @@ def exhaust_connections(scene: Scene, seconds: float) -> None:
 
 def kill_worker(scene: Scene, seconds: float) -> None:
     """Kill one of two workers."""
-    scene.stack.kill_worker(0)
+    scene.stack.kill("replica-0")
     time.sleep(seconds)
 
 
@@ -222,7 +188,7 @@ def kill_worker_repeatedly(scene: Scene, seconds: float) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() + _KILL_EVERY < until:
         time.sleep(_KILL_EVERY)
-        scene.stack.kill_worker(0)
+        scene.stack.kill("replica-0")
         time.sleep(1)
         scene.stack.start_worker(0)
     time.sleep(max(0.0, until - time.monotonic()))
@@ -230,7 +196,7 @@ def kill_worker_repeatedly(scene: Scene, seconds: float) -> None:
 
 def stay_in_transaction(scene: Scene, seconds: float) -> None:
     """Hold one transaction with a transaction id, so that no dead row can be removed."""
-    with scene.connect() as connection:
+    with scene.stack.connect() as connection, connection.transaction():
         connection.execute("SELECT txid_current()")
         time.sleep(seconds)
 
@@ -244,21 +210,17 @@ def produce_more(scene: Scene, seconds: float) -> None:
 
 def read_the_queue(scene: Scene, seconds: float) -> None:
     """Count the queue's rows ten times a second on four connections, each with one snapshot."""
-    over = threading.Event()
+    until = time.monotonic() + seconds
 
-    def read() -> None:
-        with scene.connect() as connection:
-            connection.isolation_level = IsolationLevel.REPEATABLE_READ
-            while not over.wait(0.1):
+    def read(_reader: int) -> None:
+        with scene.stack.connect() as connection, connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            while time.monotonic() < until:
                 connection.execute("SELECT count(*) FROM batch_chunk").fetchall()
+                time.sleep(0.1)
 
-    threads = [threading.Thread(target=read, daemon=True) for _ in range(_READERS)]
-    for thread in threads:
-        thread.start()
-    time.sleep(seconds)
-    over.set()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(_READERS) as pool:
+        list(pool.map(read, range(_READERS)))
 
 
 Act = Callable[[Scene, float], None]
@@ -330,11 +292,10 @@ class Result:
 
 def run(scenario: Scenario, part: float) -> Result:
     """Run a scenario on servers of its own, with phases divided by `part`."""
-    stack = Replicas(scenario.replicas)
-    with stack:
+    with Replicas() as stack:
         set_up_caller(stack.settings)
         stage_templates(stack.settings, make_payloads(_TEMPLATES))
-        stack.start_service()
+        stack.start_service(scenario.replicas)
         scene = Scene(stack, Producer(stack, scenario.rate * _PART_OF_RATES))
         scene.producer.produce(_TEMPLATES)
         _wait_until_done(scene)  # the workers have started
@@ -350,8 +311,7 @@ def run(scenario: Scenario, part: float) -> Result:
 
 def _wait_until_done(scene: Scene) -> float:
     deadline = time.monotonic() + _DRAIN_SECONDS
-    with scene.connect() as connection:
-        connection.autocommit = True
+    with scene.stack.connect() as connection:
         while time.monotonic() < deadline:
             if not connection.execute("SELECT FROM batch WHERE finished_at IS NULL LIMIT 1").fetchall():
                 break
@@ -360,7 +320,7 @@ def _wait_until_done(scene: Scene) -> float:
 
 
 def _read_result(scene: Scene, began: Sequence[float], drained: float) -> Result:
-    with scene.connect() as connection:
+    with scene.stack.connect() as connection:
         done: list[tuple[float, int]] = connection.execute(
             "SELECT extract(epoch FROM finished_at)::float8, done FROM batch_chunk "
             "WHERE finished_at IS NOT NULL"
@@ -392,19 +352,9 @@ def describe(results: dict[str, Result], part: float, *, is_pressure: bool) -> s
     for name, scenario in SCENARIOS.items():
         if scenario.is_pressure == is_pressure:
             it = results.get(name)
-            cells.append("" if it is None else _cell(it, is_pressure=is_pressure))
+            rates = () if it is None else (it.during, it.after) if is_pressure else (it.after,)
+            cells.append(", ".join(map(it.part, rates)) if it else "")
     return f"| {' | '.join(cells)} |"
-
-
-def _cell(result: Result, *, is_pressure: bool) -> str:
-    after = result.part(result.after)
-    return f"{result.part(result.during)}, {after}" if is_pressure else after
-
-
-def write_rows(page: str, rows: Sequence[str]) -> str:
-    """Return the page with our rows of both tables."""
-    left = iter(rows)
-    return re.sub(r"^\| \*\*this service\*\*.*$", lambda _: next(left), page, flags=re.MULTILINE)
 
 
 @click.command("chaos")
@@ -412,11 +362,8 @@ def write_rows(page: str, rows: Sequence[str]) -> str:
 @click.option(
     "--part", default=1.0, type=click.FloatRange(1, 12), help="Divide the time of all phases by this."
 )
-@click.option("--write", is_flag=True, help="Write our rows into docs/contributors/reliability.md.")
-def main(only: tuple[str, ...], part: float, write: bool) -> None:
+def main(only: tuple[str, ...], part: float) -> None:
     """Run the scenarios one after the other, each on servers of its own."""
-    if write and only:
-        raise click.UsageError("Only results of all scenarios are written.")
     if shutil.disk_usage(Path.cwd()).free < _ROOM:
         raise click.UsageError(f"The scenarios need {_ROOM / 1e9:.0f} GB of disk.")
     results = {}
@@ -427,7 +374,5 @@ def main(only: tuple[str, ...], part: float, write: bool) -> None:
             say(f"{name}: {results[name]}")
     rows = [describe(results, part, is_pressure=is_pressure) for is_pressure in (False, True)]
     sys.stdout.write("\n".join((describe_machine(), *rows, "")))
-    if write:
-        PAGE.write_text(write_rows(PAGE.read_text(), rows))
     if not all(result.has_recovered for result in results.values()):
         sys.exit(1)

@@ -91,7 +91,7 @@ def _side(root: Path, *, quick: bool) -> Iterator[_Side]:
     process = subprocess.Popen(
         [str(root / ".venv/bin/python"), "-m", "benchmarks.side", "quick" if quick else "full"],
         cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env=os.environ | {"PYTHONPATH": f"{root}:{root / 'tests'}"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

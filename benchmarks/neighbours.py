@@ -12,7 +12,6 @@ they use what the service and its quiet client leave of the processors. `--attac
 compete for all of it.
 """
 
-import json
 import signal
 import statistics
 import subprocess
@@ -30,28 +29,28 @@ from pathlib import Path
 from typing import Any
 
 import click
-import requests
-from scratch_service import running_service, wait_until
 
 from benchmarks.hostile import GIVES_UP, ORDERS, READS_NOTHING
 from benchmarks.report import describe_machine
-from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.config import load_saved_settings
 from migration_service.services.access.api_keys import find_prefix, issue_api_key
 from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.setup.teams import create_operations_team
+from migration_service_client import Client
+from migration_service_client.conversations import Answer, NoAnswer, Send
+from migration_service_local.demo.first_operator import open_session
 from migration_service_local.samples import generate_accounts
+from support.servers import RunningService
 
 #: How many times as slow as alone the quiet organisation may be: the median of its accounts, their 95th
 #: percentile, and its batch.
 MEDIAN, P95, BATCH = 3.0, 4.0, 3.0
 #: How many times as slow as the other one a quiet organisation may be.
 EQUAL = 1.3
-_API = "/v1/data-import"
 _TEAM = "Neighbours"
 _CLIENTS, _LINES = 4, 200
 _WARM_UP_SECONDS, _REST_SECONDS = 5.0, 10.0
-_LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"
 
 
 @dataclass
@@ -71,91 +70,60 @@ class Times:
         )
 
 
-class Quiet:
-    """An organisation that migrates its accounts."""
+class Quiet(Client):
+    """An organisation that migrates its accounts with the suppliers' client."""
 
     def __init__(self, url: str, name: str, key: str) -> None:
-        self._url, self._name = url, name
+        super().__init__(url, key, proxy="")
+        self._name = name
         self._book = generate_accounts(1_000_000, supplier=name, seed=3)
         self._taking = threading.Lock()
-        answer = self._session().post(
-            f"{url}/v1/graphql/", json={"query": _LOG_IN, "variables": {"key": key}}, timeout=60
-        )
-        self._token = answer.json()["data"]["obtainServiceToken"]["token"]
+        self._refused: Counter[int] = Counter()
 
     def measure(self, seconds: float, batches: int = 9) -> Times:
         """Migrate accounts one by one for so long, with several clients, and then with so many batches."""
         times, until = Times(), time.monotonic() + seconds
+        self._refused = times.refused
         with ThreadPoolExecutor(_CLIENTS) as pool:
             list(pool.map(lambda _: self._migrate(until, times), range(_CLIENTS)))
-        http = self._session()
         for _ in range(batches):
-            self._send_batch(http, times)
+            self._send_batch(times)
         return times
 
-    def _session(self) -> requests.Session:
-        http = requests.Session()
-        http.trust_env = False
-        if hasattr(self, "_token"):
-            http.headers["Authorization"] = f"Token {self._token}"
-        return http
-
-    def _take(self, count: int) -> list[dict[str, Any]]:
+    def _accounts(self, count: int) -> list[dict[str, Any]]:
         with self._taking:
             return [*islice(self._book, count)]
 
     def _migrate(self, until: float, times: Times) -> None:
-        http, path = self._session(), "/account-import-process"
         while time.monotonic() < until:
-            (account,) = self._take(1)
-            order = {
-                "external_account_number": account["external_account_number"],
-                "import_supplier_code": self._name,
-                "operations_team_name": _TEAM,
-            }
+            (account,) = self._accounts(1)
             began = time.monotonic()
-            self._send(http, times, f"{path}/create-or-update/", json=account)
-            self._send(http, times, f"{path}/process/", json=order)
+            self.create_account(account, operations_team_name=_TEAM)
             times.accounts.append(time.monotonic() - began)
 
-    def _send_batch(self, http: requests.Session, times: Times) -> None:
-        lines = "\n".join(map(json.dumps, self._take(_LINES))).encode()
-        asked = {"import_supplier": self._name, "mode": "import", "operations_team_name": _TEAM}
+    def _send_batch(self, times: Times) -> None:
+        lines = self._accounts(_LINES)
         began = time.monotonic()
-        media = {"Content-Type": "application/x-ndjson"}
-        batch = self._send(http, times, "/batches/", params=asked, data=lines, headers=media)
-        while batch["state"] != "COMPLETED":
-            time.sleep(0.1)
-            answer = http.get(f"{self._url}{_API}/batches/{batch['batch_id']}/", timeout=60)
-            if answer.ok:
-                batch = answer.json()
-            else:
-                times.refused[answer.status_code] += 1
+        batch = self.start_batch(lines, import_supplier=self._name, mode="import", operations_team_name=_TEAM)
+        self.wait_for_batch(batch.batch_id, seconds=0.1)
         times.batches.append(time.monotonic() - began)
 
-    def _send(self, http: requests.Session, times: Times, path: str, **options: Any) -> Any:
-        """Send a request until it succeeds, as a supplier's program does."""
-        while True:
-            answer = http.post(f"{self._url}{_API}{path}", timeout=60, **options)
-            if answer.ok:
-                return answer.json()
-            times.refused[answer.status_code] += 1
-            if answer.status_code not in (429, 503):
-                raise click.ClickException(f"{answer.status_code} {answer.text[:300]}")
-            time.sleep(float(answer.headers.get("Retry-After", 1)))
+    def _send(self, step: Send) -> Answer | NoAnswer:
+        answer = super()._send(step)
+        if not (isinstance(answer, Answer) and answer.is_ok):
+            self._refused[answer.status if isinstance(answer, Answer) else 0] += 1
+        return answer
 
 
 def _set_up(database_url: str) -> dict[str, list[str]]:
     """Three organisations, each with a supplier of its name, and their keys."""
-    engine = make_engine(database_url, pool_size=1, max_overflow=0, application_name="neighbours")
     keys: dict[str, list[str]] = {}
-    with make_sessionmaker(engine).begin() as session:
+    with open_session(database_url) as session:
         create_operations_team(session, _TEAM)
         for name in ("QUIET", "OTHER", "HOSTILE"):
             create_organisation(session, name)
             create_import_supplier(session, code=name, organisation_name=name)
             keys[name] = [issue_api_key(session, organisation_name=name) for _ in range(3)]
-    engine.dispose()
     return keys
 
 
@@ -210,9 +178,11 @@ def main(*, seconds: float, connections: tuple[int, ...], attackers_niceness: in
     click.echo(describe_machine())
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
-        with running_service(Path(folder) / "home", 0) as settings:
+        home = Path(folder) / "home"
+        with RunningService(home, "--sample", "0") as service:
+            service.wait_until_serving()
+            settings = load_saved_settings(home)
             url = settings["MIGRATION_SERVICE_WEB_URL"]
-            wait_until(lambda: _is_ready(url), "the web server")
             keys = _set_up(settings["DATABASE_URL"])
             whom = [url, "HOSTILE", _TEAM, ",".join(keys["HOSTILE"]), find_prefix(keys["QUIET"][0])]
             quiet, other = (Quiet(url, name, keys[name][0]) for name in ("QUIET", "OTHER"))
@@ -230,10 +200,3 @@ def main(*, seconds: float, connections: tuple[int, ...], attackers_niceness: in
             kept.append(_compare("one quiet beside another", one, two, [EQUAL] * 3))
             kept.append(_compare("the other beside the one", two, one, [EQUAL] * 3))
     sys.exit(not all(kept))
-
-
-def _is_ready(url: str) -> bool:
-    try:
-        return requests.get(f"{url}/health/ready", timeout=5).ok
-    except requests.RequestException:
-        return False

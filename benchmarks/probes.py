@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from uuid import UUID
 
@@ -13,7 +12,7 @@ from sqlalchemy import func, select
 from benchmarks.bench import Bench, Reading
 from benchmarks.costs import metered
 from benchmarks.payloads import NUMBER, SUPPLIER, TEAM, VENDOR, write_added_body
-from benchmarks.seed import stage_copies
+from benchmarks.seed import stage_copies, start_staged
 from migration_payloads.files.ndjson import FileLimits
 from migration_payloads.profile import Profile
 from migration_payloads.validation import validate_text
@@ -22,8 +21,7 @@ from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.spool import SpooledLines
 from migration_service.services.batches.intake.upload import start_batch
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.services.waves.running import run_batch as run_wave_batch
-from migration_service.states import BatchKind, BatchMode, BatchSource, LineStatus
+from migration_service.states import BatchKind, BatchMode, LineStatus
 from migration_service.tasks.batches import feed_batches
 
 INTERFACE = "/v1/data-import"
@@ -216,13 +214,13 @@ def stage_numbers(bench: Bench, count: int) -> list[int]:
 
 def import_staged(bench: Bench, count: int) -> Reading:
     """Stage accounts and import them as a wave does it, measured from the order to the last account."""
-    order = BatchOrder(
-        mode=BatchMode.IMPORT,
-        source=BatchSource.PENDING,
-        operations_team_name=TEAM,
-        wave_processes=stage_numbers(bench, count),
-    )
-    return run_batch(bench, None, order, count, LineStatus.IMPORTED)
+    processes = stage_numbers(bench, count)
+
+    def begin() -> UUID:
+        with bench.sessions.begin() as session:
+            return start_staged(session, processes)
+
+    return measure_batch(bench, begin, count, LineStatus.IMPORTED)
 
 
 def import_batch(bench: Bench, first: int, count: int, *, again: bool = False) -> Reading:
@@ -258,13 +256,26 @@ def report(bench: Bench, seconds: float) -> Reading:
     return Reading(1, 1 / taken, costs=meter.of_one(1))
 
 
-def run_batch(
-    bench: Bench, file: Path | None, order: BatchOrder, count: int, expected: LineStatus
-) -> Reading:
-    """Run a batch whose lines all get the expected status."""
+def run_batch(bench: Bench, file: Path, order: BatchOrder, count: int, expected: LineStatus) -> Reading:
+    """Run a batch of a file whose lines all get the expected status."""
+    settings = bench.stack.settings
+    limits = FileLimits(line=settings.max_body_bytes, total=settings.max_batch_bytes)
+
+    def begin() -> UUID:
+        with file.open("rb") as stream, bench.sessions.begin() as session:
+            supplier = get_import_supplier(session, SUPPLIER, organisation_id=None)
+            lines = SpooledLines(stream, limits, identity=order.identify(SUPPLIER))
+            return start_batch(session, supplier, order, lines)
+
+    return measure_batch(bench, begin, count, expected)
+
+
+def measure_batch(bench: Bench, begin: Callable[[], UUID], count: int, expected: LineStatus) -> Reading:
+    """Begin a batch, and measure until its last line. All lines get the expected status."""
     started, used = time.perf_counter(), time.process_time()
     with metered(bench.stack) as meter:
-        batch_id = start(bench, file, order)
+        batch_id = begin()
+        feed_batches(bench.celery, bench.sessions)
         used = time.process_time() - used
         while not _is_over(bench, batch_id):
             time.sleep(0.02)
@@ -283,24 +294,6 @@ def lines_of(bench: Bench, first: int, count: int) -> Sequence[str]:
         bench.texts[number % len(bench.texts)].replace(NUMBER, f"{number:08d}")
         for number in range(first, first + count)
     ]
-
-
-def start(bench: Bench, file: Path | None, order: BatchOrder) -> UUID:
-    """Start a batch with the lines of a file, or of the staged accounts of its order. Return its id."""
-    settings = bench.stack.settings
-    limits = FileLimits(line=settings.max_body_bytes, total=settings.max_batch_bytes)
-    with ExitStack() as stack:
-        lines = None
-        if file:
-            stream = stack.enter_context(file.open("rb"))
-            lines = SpooledLines(stream, limits, identity=order.identify(SUPPLIER))
-        session = stack.enter_context(bench.sessions.begin())
-        supplier = get_import_supplier(session, SUPPLIER, organisation_id=None)
-        batch_id = start_batch(session, supplier, order, lines)
-        if lines is None:
-            run_wave_batch(session, session.get_one(Batch, batch_id), None)
-    feed_batches(bench.celery, bench.sessions)
-    return batch_id
 
 
 def _is_over(bench: Bench, batch_id: UUID) -> bool:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from uuid import UUID
 
 import psycopg
 from sqlalchemy.orm import Session, sessionmaker
@@ -14,11 +15,13 @@ from migration_service.config import Settings
 from migration_service.db.base import Base
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.sql import OpenTransaction
-from migration_service.models import Account
+from migration_service.models import Account, Batch
 from migration_service.models.part import parts_of, table_of
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.access.api_keys import issue_api_key
 from migration_service.services.access.tokens import obtain_tokens
+from migration_service.services.batches.intake.options import BatchOrder
+from migration_service.services.batches.intake.upload import start_batch
 from migration_service.services.imports.storing import stage
 from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.setup.suppliers import (
@@ -28,6 +31,8 @@ from migration_service.services.setup.suppliers import (
 )
 from migration_service.services.setup.teams import create_operations_team
 from migration_service.services.setup.vendors import LARGEST_RATE, create_payment_vendor, set_vendor_rate
+from migration_service.services.waves.running import run_batch
+from migration_service.states import BatchMode, BatchSource
 from migration_service_local.sandbox import SANDBOX_VARIABLE
 
 #: External account numbers below this belong to templates.
@@ -114,6 +119,20 @@ def stage_copies(settings: Settings, first: int, count: int, templates: int) -> 
     with psycopg.connect(settings.owner_database_url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE account_import_process")
     return [row[0] for row in staged]
+
+
+def start_staged(session: Session, processes: Sequence[int]) -> UUID:
+    """Start a batch of staged accounts, as a wave does it. Return its id."""
+    order = BatchOrder(
+        mode=BatchMode.IMPORT,
+        source=BatchSource.PENDING,
+        operations_team_name=TEAM,
+        wave_processes=processes,
+    )
+    supplier = get_import_supplier(session, SUPPLIER, organisation_id=None)
+    batch_id = start_batch(session, supplier, order)
+    run_batch(session, session.get_one(Batch, batch_id), None)
+    return batch_id
 
 
 def vacuum(database_url: str) -> None:

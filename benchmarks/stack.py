@@ -5,26 +5,23 @@ PostgreSQL writes to disk (fsync on). Everything is in a temporary folder, and i
 
 import http.client
 import os
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import psutil
 
 from migration_service.config import Settings
-from migration_service.db import revisions
-from migration_service_local.servers.home import Home
 from migration_service_local.servers.ports import LOOPBACK, random_free_port
-from migration_service_local.servers.postgres import DATABASE, Postgres
-from migration_service_local.servers.process import Child, Program, stop_children, wait_until_ready
-from migration_service_local.servers.valkey import Valkey
+from migration_service_local.servers.postgres import DATABASE
+from migration_service_local.servers.process import Program, stop_children, wait_until_ready
 from migration_service_local.up.options import Scale
 from migration_service_local.up.programs import Programs
+from support.servers import EmbeddedServers
 
 #: Processes of each kind, for the service and for its peers.
 PROCESSES = 2
@@ -35,30 +32,22 @@ _PEERS = _HERE / ".venv" / "bin" / "python"
 _MODULES = (_HERE / "peers", _HERE.parent / "clients" / "python" / "src")
 
 
-class Stack:
+class Stack(EmbeddedServers):
     """PostgreSQL, Valkey, the service, and the peers on the same servers. Use it in a `with` statement."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="migration-service-bench-"))
-        self.folder.chmod(0o711)
-        self.home = Home(self.folder / "home")
-        self.postgres = Postgres(self.home)
-        self.valkey = Valkey(self.home)
+        super().__init__(durable=True)
         self.web_port = random_free_port()
-        self._children: dict[str, Child] = {}
-        self._log = (self.folder / "log").open("ab")
         self._programs = Programs(self.home, _SCALE)
 
-    def __enter__(self) -> "Stack":
-        self._start(self.postgres.program(), self.postgres.is_ready)
-        self.postgres.make_database()
-        self._start(self.valkey.program(), self.valkey.is_ready)
-        revisions.upgrade(self.postgres.owner_url, runtime_role=DATABASE)
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self.upgrade()
         self.settings = Settings(
             home=self.home.path,
-            database_url=self.postgres.url,
-            owner_database_url=self.postgres.owner_url,
-            redis_url=self.valkey.url,
+            database_url=self.database_url,
+            owner_database_url=self.owner_url,
+            redis_url=self.redis_url,
             secret_key=self.home.secret("secret_key"),
         )
         return self
@@ -67,13 +56,10 @@ class Stack:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            self._log.flush()
-            tail = (self.folder / "log").read_text(errors="replace")[-4000:]
-            sys.stderr.write(f"The last lines of the processes' log:\n{tail}\n")
-        stop_children(list(self._children.values()))
-        self._log.close()
-        self.home.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+            sys.stderr.write(
+                f"The last lines of the processes' log:\n{self.log.read_text(errors='replace')[-4000:]}\n"
+            )
+        super().__exit__(kind, error, trace)
 
     def start_service(self) -> None:
         """Start the web server and the workers."""
@@ -131,7 +117,7 @@ class Stack:
 
     def stop(self, *names: str) -> None:
         """Stop these processes, and wait until they have ended."""
-        stop_children([self._children.pop(name) for name in names])
+        stop_children([self.children.pop(name) for name in names])
 
     def superuser_url(self, database: str = DATABASE) -> str:
         """Return the address of a database for statements that only the server's owner may run."""
@@ -140,16 +126,15 @@ class Stack:
 
     def programs(self) -> list[str]:
         """The names of the programs that run."""
-        return list(self._children)
+        return list(self.children)
 
     def processes(self, name: str) -> list[psutil.Process]:
         """Return the process of this program and all its descendants."""
-        process = psutil.Process(self._children[name].process.pid)
+        process = psutil.Process(self.children[name].process.pid)
         return [process, *process.children(recursive=True)]
 
     def _start(self, program: Program, is_ready: Callable[[], bool] = lambda: True) -> None:
-        child = Child(program, self._log)
-        self._children[program.name] = child
+        child = self.children[program.name] = self._spawn(program)
         wait_until_ready(child, is_ready)
 
 

@@ -1,4 +1,4 @@
-"""Takes the pictures of the console in docs/images: `python tools/console_screenshots.py`.
+"""Takes the pictures of the console in docs/images: `PYTHONPATH=tests python tools/console_screenshots.py`.
 
 It starts the whole service in a temporary folder, migrates a sample book, rehearses and imports another one
 with broken lines, and takes the pictures with Debian's Chromium while the first wave of a third book runs.
@@ -11,10 +11,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, sync_playwright
-from scratch_service import COMMAND, find_chromium, running_service, wait_until
+from playwright.sync_api import Browser, Page
 
 from migration_service.config import load_saved_settings
+from support.browser import CHROMIUM, open_browser
+from support.servers import COMMAND, RunningService
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs/images"
@@ -26,25 +27,22 @@ _LARGE, _PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
 
 def main() -> None:
     """Run the service, and take the pictures."""
-    if (chromium := find_chromium()) is None:
+    if CHROMIUM is None:
         sys.exit("Chromium is not installed. Run: apt-get install chromium-headless-shell")
     with tempfile.TemporaryDirectory(prefix="console-screenshots-") as folder:
         Path(folder).chmod(0o711)
         home = Path(folder) / "home"
-        with running_service(home, SAMPLE) as settings:
-            wait_until(lambda: '"account"' in _read(home / "demo.json"), "the sample book")
+        with RunningService(home, "--sample", str(SAMPLE)) as service:
+            service.wait_until_serving()
             rehearsal = _run_batch(home, folder, "dry-run", "Rehearsal, week 12", seed=12)
             book = _run_batch(home, folder, "import", "Book of week 12", seed=12)
             imported = _run(home, "batches", "results", book, "--status", "IMPORTED").splitlines()[0]
             account = json.loads(imported)["external_account_number"]
             _run(home, "reconcile", SUPPLIER)
             line = _failed_line(home, rehearsal, "invalid_phone_number")
-            base, password = (
-                f"{settings['MIGRATION_SERVICE_WEB_URL']}/console",
-                _read(home / "console-password"),
-            )
-            with sync_playwright() as playwright:
-                browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            base = f"{load_saved_settings(home)['MIGRATION_SERVICE_WEB_URL']}/console"
+            password = (home / "console-password").read_text()
+            with open_browser() as browser:
                 batch = _start_wave(home, folder)
                 pictures: dict[str, tuple[str, dict[str, Any]]] = {
                     "overview": ("/", {}),
@@ -59,11 +57,6 @@ def main() -> None:
                 for name, (path, options) in pictures.items():
                     file = FOLDER / f"console-{name}.png"
                     _take(browser, f"{base}{path}", password.strip(), file, options)
-                browser.close()
-
-
-def _read(file: Path) -> str:
-    return file.read_text() if file.exists() else ""
 
 
 def _run(home: Path, *arguments: str) -> str:

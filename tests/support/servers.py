@@ -13,11 +13,10 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import LiteralString
+from typing import LiteralString, Self
 
 import psutil
 import psycopg
-from coverage import Coverage
 from psycopg import sql
 from redis import Redis
 from sqlalchemy import make_url
@@ -200,7 +199,7 @@ class EmbeddedServers:
         servers._keep = False
         return servers
 
-    def __enter__(self) -> "EmbeddedServers":
+    def __enter__(self) -> Self:
         self.start("postgres")
         self.postgres.make_database()
         self.start("valkey")
@@ -294,7 +293,8 @@ class RunningService:
 
         If coverage is measured, it is stopped as usual, as killed programs would write no measurements.
         """
-        if self.process.poll() is None and Coverage.current() is None:
+        coverage = sys.modules.get("coverage")
+        if self.process.poll() is None and not (coverage and coverage.Coverage.current()):
             self.process.send_signal(signal.SIGINT)
         self.stop(signal.SIGTERM)
 

@@ -42,16 +42,12 @@ def test_an_account_that_is_lost_or_created_twice_or_a_slow_recovery_is_no_recov
     assert not any(replace(good, **change).has_recovered for change in wrong)
 
 
-def test_our_rows_of_chaos_replace_earlier_ones() -> None:
-    page = chaos.PAGE.read_text()
+def test_our_rows_of_chaos_have_the_cells_of_the_tables_on_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs/contributors/reliability.md").read_text().splitlines()
     result = chaos.Result(
         before=600, during=300, after=600, ordered=9, created=9, accounts=9, refused=0, drained=1
     )
     results = dict.fromkeys(chaos.SCENARIOS, result)
     rows = [chaos.describe(results, 1, is_pressure=pressure) for pressure in (False, True)]
-    written = chaos.write_rows(page, rows).splitlines()
-    places = [written.index(row) for row in rows]
-    changed = {place for place, line in enumerate(page.splitlines()) if line != written[place]}
-    assert changed <= set(places)
-    for place in places:
-        assert written[place - 2].count("|") == written[place].count("|")
+    ours = [line for line in page if line.startswith("| **this service**")]
+    assert [row.count("|") for row in rows] == [line.count("|") for line in ours]

@@ -14,11 +14,11 @@ import venv
 from pathlib import Path
 from typing import Any
 
-from scratch_service import COMMAND, running_service, wait_until
-
+from migration_service.config import load_saved_settings
 from migration_service_local.demo.added_data import VENDOR, add_to_account
 from migration_service_local.demo.sample import KEY_FILE, ORGANISATION, TEAM
 from migration_service_local.samples import generate_accounts
+from support.servers import COMMAND, RunningService
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parent.parent / ".make" / "clients"
@@ -35,10 +35,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="clients-") as name:
         folder = Path(name)
         folder.chmod(0o711)
-        with running_service(folder / "home", 1) as settings:
+        with RunningService(folder / "home", "--sample", "1") as service:
+            service.wait_until_serving()
             key_file = folder / "home" / KEY_FILE
-            wait_until(key_file.exists, "the API key of the sample")
-            address = settings["MIGRATION_SERVICE_WEB_URL"]
+            address = load_saved_settings(folder / "home")["MIGRATION_SERVICE_WEB_URL"]
             with urllib.request.urlopen(f"{address}/v1/openapi.json") as answer:  # noqa: S310
                 DESCRIPTION.write_bytes(answer.read())
             environment = os.environ | {
