@@ -32,7 +32,8 @@ from migration_service_local.servers.postgres import DATABASE
 from migration_service_local.servers.process import stop_children
 from support.servers import EmbeddedServers, wait_until
 
-OWNER = 1
+OWNER, OTHER = 1, 2
+_OWNERS = "INSERT INTO organisation (id, name) VALUES (2, 'Other'), (1, 'Owner') ON CONFLICT DO NOTHING"
 
 
 class Feed:
@@ -43,11 +44,12 @@ class Feed:
         self.sessions = sessions
 
     def tell(self, *numbers: int) -> None:
-        """Record an event with each number, in a transaction of its own."""
+        """Record an event with each number, in a transaction with one of another organisation."""
         for number in numbers:
             data = {"prefix": "ami_0", "expires_at": "2026-03-01T10:15:00Z", "days": number}
             with self.sessions.begin() as session:
-                record(session, EventType.API_KEY_EXPIRES, data, organisation_id=OWNER)
+                for owner in (OWNER, OTHER):
+                    record(session, EventType.API_KEY_EXPIRES, data, organisation_id=owner)
 
     def read(self, cursor: str | None = None, consumer: str | None = None) -> list[int | str]:
         """Return the numbers of the events after a cursor, and the types of others."""
@@ -96,7 +98,7 @@ def feed_on(servers: EmbeddedServers) -> Iterator[Feed]:
     engine = make_engine(servers.database_url, pool_size=2, max_overflow=0, application_name="tests")
     feed = Feed(servers, make_sessionmaker(engine))
     with servers.postgres.connect_as_superuser(DATABASE) as connection:
-        connection.execute("INSERT INTO organisation (id, name) VALUES (1, 'Owner') ON CONFLICT DO NOTHING")
+        connection.execute(_OWNERS)
     yield feed
     engine.dispose()
 
