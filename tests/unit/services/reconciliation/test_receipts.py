@@ -14,6 +14,7 @@ from migration_service.services.reconciliation.receipts import count_unproven, l
 from migration_service.services.reconciliation.verdict import judge
 from migration_service.services.setup.suppliers import KnownSupplier
 from support import rows
+from unit.services.undo.undo_rows import add_undo, add_undo_line
 
 
 def _book(started: int = 0, *differing: str, **more: Any) -> dict[str, Any]:
@@ -115,3 +116,26 @@ def test_what_is_being_compared_is_compared_once_and_begins_again_to_be_full(
     assert is_new
     left = session.scalars(select(Comparison.id)).all()
     assert sorted(left) == sorted(it.id for it in (*made[1:], full, again))
+
+
+def test_what_was_undone_since_a_comparison_began_is_counted(
+    session: Session, known: KnownSupplier, other: KnownSupplier
+) -> None:
+    now = rows.read_now(session)
+    batch = rows.make_batch(session, known)
+    rows.make_line(session, batch, 1, "1", "IMPORTED")
+    for of in (None, batch.id):
+        comparison, _ = start_comparison(session, known, of)
+        comparison.finished_at = now
+    later = now + timedelta(microseconds=1)
+    undone = {"outcome": "REVERTED", "finished_at": later}
+    for owner, number, values in (
+        (known, "1", undone),
+        (known, "2", undone),
+        (known, "3", undone | {"finished_at": now}),
+        (known, "4", {"outcome": "KEPT", "reasons": [], "finished_at": later}),
+        (other, "1", undone),
+    ):
+        process = rows.make_process(session, owner, number, state="PENDING")
+        add_undo_line(session, add_undo(session, owner), 1, process.id, number, **values)
+    assert [judge(session, known.id, it).undone_since for it in (None, batch.id)] == [2, 1]

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from migration_service.db.base import new_id
 from migration_service.models import Account, BatchLine, Undo, UndoLine
 from support.factories import Customer
-from support.rows import find_supplier, make_account, make_process, team_of
+from support.rows import Owner, find_supplier, make_account, make_process, team_of
 
 MOMENT = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
@@ -41,9 +41,9 @@ def add_line(session: Session, batch_id: Any, line_number: int, number: str, **v
     session.flush()
 
 
-def add_undo(session: Session, customer: Customer, *accounts: Account, **values: Any) -> Undo:
+def add_undo(session: Session, owner: Owner, *accounts: Account, **values: Any) -> Undo:
     """Insert an undo with a pending line for each of these accounts, the last one first."""
-    supplier = find_supplier(session, customer)
+    supplier = find_supplier(session, owner)
     given = {"reason": "because"} | values
     undo = Undo(
         id=new_id(), organisation_id=supplier.organisation_id, import_supplier_id=supplier.id, **given
