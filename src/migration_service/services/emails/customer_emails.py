@@ -158,7 +158,7 @@ def _releasing(source: str, *, limit: str = "", locked: str = "") -> str:
             UPDATE customer_email AS email
             SET state = '{EmailState.PENDING}', created_at = clock_timestamp(),
                 next_try_at = clock_timestamp()
-            FROM due WHERE email.id = due.id AND email.state = '{EmailState.HELD}' RETURNING 1)
+            FROM due WHERE email.id = due.id RETURNING 1)
         SELECT count(*) FROM released
     """
 
