@@ -74,7 +74,7 @@ class Quiet(Client):
     """An organisation that migrates its accounts with the suppliers' client."""
 
     def __init__(self, url: str, name: str, key: str) -> None:
-        super().__init__(url, key, proxy="")
+        super().__init__(url, key, patience=60, proxy="")
         self._name = name
         self._book = generate_accounts(1_000_000, supplier=name, seed=3)
         self._taking = threading.Lock()

@@ -39,6 +39,7 @@ from drill.load import Load
 from drill.scene import IN_PROGRESS, SUPPLIER, Address, obtain_token
 from drill.upgrade import Hosts, Version, failures
 from migration_service_client.command import main as run_client
+from migration_service_client.models import CertificateAnswer
 from migration_service_local.sandbox import SandboxServer
 from migration_service_local.servers.ports import LOOPBACK, random_free_port
 from support.mail_box import Mailbox
@@ -209,26 +210,22 @@ def _exchange_certificate_key(drill: _Drill, load: Load) -> None:
     old = _certify(drill)
     drill.restart(load, MIGRATION_SERVICE_CERTIFICATE_KEY=_new_key())
     new = _certify(drill)
-    assert old["public_key"] != new["public_key"]
+    assert old.public_key != new.public_key
     for it in (old, new):
-        content = drill.hosts.send("GET", f"certificates/{it['certificate_id']}/file/").content
+        content = drill.hosts.send("GET", f"certificates/{it.certificate_id}/file/").content
         (drill.folder / "certificate").write_bytes(content)
-        arguments = ("certificate", "verify", str(drill.folder / "certificate"), "--key", it["public_key"])
+        arguments = ("certificate", "verify", str(drill.folder / "certificate"), "--key", str(it.public_key))
         verified = CliRunner().invoke(run_client, arguments)
         assert verified.exit_code == 0, verified.output
 
 
-def _certify(drill: _Drill) -> dict[str, Any]:
+def _certify(drill: _Drill) -> CertificateAnswer:
     """Compare the accounts, and make a certificate of them. Return what is known of it."""
-    send = drill.hosts.send
-    compare = partial(send, "GET", f"reconciliation/{SUPPLIER}/")
-    wait_until(lambda: compare().status_code == requests.codes.ok, "the accounts are compared", _LONGEST)
-    started = send("POST", "certificates/", json={"import_supplier": SUPPLIER, "by": "Drill"})
-    assert started.status_code == requests.codes.accepted, started.text
-    path = f"certificates/{started.json()['certificate_id']}/"
-    wait_until(lambda: send("GET", path).json()["public_key"], "the certificate", _LONGEST)
-    made: dict[str, Any] = send("GET", path).json()
-    return made
+    with drill.hosts.client() as client:
+        client.reconcile_import_supplier(SUPPLIER)
+        made = client.start_certificate(import_supplier=SUPPLIER, by="Drill").certificate_id
+        wait_until(lambda: client.get_certificate(made).public_key, "the certificate", _LONGEST)
+        return client.get_certificate(made)
 
 
 def _exchange_metrics_token(drill: _Drill, load: Load) -> None:
@@ -264,20 +261,16 @@ def _exchange_vendor_secret(drill: _Drill, load: Load) -> None:
         }
         for it in numbers
     ]
-    params = {"import_supplier": SUPPLIER, "kind": "payment-instructions", "mode": "import"}
-    body = b"\n".join(json.dumps(it).encode() for it in lines)
-    headers = {"Content-Type": "application/x-ndjson"}
-    answer = drill.hosts.send("POST", "batches/", params=params, data=body, headers=headers)
-    assert answer.status_code == requests.codes.accepted, answer.text
-    batch = answer.json()["batch_id"]
-
-    def have(status: str) -> bool:
-        return bool(drill.hosts.send("GET", f"batches/{batch}/").json()["counts"][status] == len(lines))
-
-    wait_until(lambda: have("FAILED"), "the vendor refuses the old secret", _LONGEST)
-    drill.restart(load, **{_VENDOR_SECRET: "second"})
-    assert drill.hosts.send("POST", f"batches/{batch}/retry-failed/").ok
-    wait_until(lambda: have("ADDED"), "the instructions are added", _LONGEST)
+    with drill.hosts.client() as client:
+        kind = "payment-instructions"
+        started = client.start_batch(lines, import_supplier=SUPPLIER, mode="import", kind=kind)
+        batch = started.batch_id
+        refused = client.wait_for_batch(batch).counts
+        assert refused["FAILED"] == len(lines), refused
+        drill.restart(load, **{_VENDOR_SECRET: "second"})
+        client.retry_failed_lines(batch)
+        added = client.wait_for_batch(batch).counts
+        assert added["ADDED"] == len(lines), added
 
 
 def _exchange_api_key(drill: _Drill, load: Load) -> None:

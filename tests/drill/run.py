@@ -11,7 +11,6 @@ from random import Random
 from statistics import median
 
 import psycopg
-import requests
 from rich.console import Console
 from rich.table import Table
 
@@ -196,9 +195,6 @@ class _Drill:
         poisons = f"{POISON}%"
         done: dict[str, float] = {}
 
-        def answers() -> bool:
-            return requests.get(f"{self.scene.address.url}/health/ready", timeout=60).status_code == 200
-
         def new_work() -> bool:
             return any(order.asked_at > hit for order in self.journal.created()[-200:])
 
@@ -211,13 +207,13 @@ class _Drill:
             )
             return not left
 
-        checks = {"answers": answers, "new_work": new_work, "work_in_hand": work_in_hand}
+        checks = {"answers": self.scene.is_serving, "new_work": new_work, "work_in_hand": work_in_hand}
         while len(done) < len(checks) and time.monotonic() < hit + self.options.recovery:
             for what in checks.keys() - done.keys():
                 try:
                     if checks[what]():
                         done[what] = time.monotonic() - hit
-                except (requests.RequestException, psycopg.Error):
+                except psycopg.Error:
                     continue
             time.sleep(0.1)
         for what in checks.keys() - done.keys():
