@@ -297,7 +297,7 @@ def supplier(
     return kept_supplier.copy()
 
 
-@pytest.fixture(autouse=bool(os.environ.get("NEIGH")))
+@pytest.fixture
 def neighbour(embedded_servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Plant a neighbour of each supplier before each call of one. Fail if the last one is touched."""
     call = SupplierClient._call
