@@ -25,7 +25,7 @@ from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient, counts
-from support.imported_account import ImportedAccount, code_of
+from support.imported_account import ImportedAccount, code_of, codes_of
 from support.interleavings import COMMIT, Script, Step, explore
 from support.marked_person import find_mark, marked_parts
 from support.supplier_client import SupplierClient
@@ -96,6 +96,9 @@ def test_nothing_is_added_to_an_erased_account_and_erasing_it_again_changes_noth
     assert (again.status_code, again.json["customers"], again.json["payload"]) == (200, 0, False)
     refused = account.post_notes({"body": "He called again."})
     assert (refused.status_code, code_of(refused)) == (400, "account_erased")
+    (other,) = supplier.accounts()
+    staged = supplier.stage(other | {"external_account_number": account.number})
+    assert codes_of(staged) == [(None, "account_already_imported")], "nothing is said of what differs"
 
 
 _BODIES: dict[str, dict[str, Any]] = {
