@@ -360,6 +360,19 @@ def test_a_chain_that_was_recovered_names_its_gap_and_is_no_problem(
     ] * is_gap
 
 
+@pytest.mark.parametrize("early", [0, 1])
+def test_a_seal_that_was_due_when_another_server_took_over_may_be_lost(
+    own: sessionmaker[Session], early: int
+) -> None:
+    _fill(own, 9)
+    _fill(own, 1, timeline=2)
+    at = f"date_trunc('day', now(), 'UTC') - interval '8 days' + interval '1 hour' - interval '{early} us'"
+    _tamper(own, "audit_entry", f"UPDATE audit_entry SET at = {at} WHERE timeline = 2")
+    with own.begin() as session:
+        seal_days(session)
+        assert len(verify_chain(session, ["00"]).problems) == early
+
+
 def test_an_act_and_its_entry_are_committed_together(sessions: sessionmaker[Session]) -> None:
     subject = secrets.token_hex(8)
     with pytest.raises(RuntimeError), sessions.begin() as session:
