@@ -13,10 +13,6 @@ from migration_service.schemas.old_figures import FigureCountsAnswerSchema
 from migration_service.schemas.requests import ErrorObjectSchema
 from migration_service.states import OpenReason, Problem
 
-#: The most accounts or lines that one request may acknowledge.
-MAX_ACKNOWLEDGED = 10_000
-
-
 _BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
 _COMPARISON_ID = "019a9c1e-8c11-7d0a-9c52-4b0d5e7a1f02"
 _NUMBER = "The account's number in the supplier's system."
@@ -331,10 +327,6 @@ class AcknowledgementBodySchema(CommandFields):
             raise ValidationError(fields.Message(message, "required"), "external_account_numbers")
         if "line_numbers" in data and "batch" not in data:
             raise ValidationError(fields.Message("Give the batch of these lines.", "required"), "batch")
-        for name in ("external_account_numbers", "line_numbers"):
-            if len(data.get(name) or ()) > MAX_ACKNOWLEDGED:
-                message = f"At most {MAX_ACKNOWLEDGED:,} in one request."
-                raise ValidationError(fields.Message(message, "max_length"), name)
 
     @post_load
     def make_tuples(self, data: dict[str, Any], **_kwargs: Any) -> dict[str, Any]:

@@ -87,9 +87,13 @@ def test_whatever_check_adds_up_can_be_given(batches: BatchClient) -> None:
 
 def test_faults_are_400_and_keep_what_was_given(batches: BatchClient) -> None:
     batch_id = batches.start(batches.supplier.accounts(1), "validate")
+    codes = {str(it): 1 for it in range(100)}
+    assert _put(batches, batch_id, {"accounts": 0, "ledger_balances": codes}).status_code == 200
     _put(batches, batch_id, {"accounts": 1})
     for body, code in (
         ({"acounts": 1}, "unknown_field"),
+        ({"accounts": -1}, "out_of_range"),
+        ({"ledger_balances": codes | {"100": 1}}, "too_many_items"),
         (b'{"ledger_balances": {"A": 1e40}}', "out_of_range"),
         ({"ledger_balances": {"A\n": 1}}, "invalid"),
         (b'{"accounts": 1, "accounts": 1}', "parse_error"),

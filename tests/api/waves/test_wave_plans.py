@@ -46,6 +46,7 @@ def _errors(answer: Any) -> list[tuple[str, str | None]]:
         ([{}], {}, [("required", "waves.0")]),
         ([{"size": 1}, {"sample": 1}], {}, [("invalid", "waves.1.sample")]),
         ([REST, {"size": 1}], {}, [("invalid", "waves.0.rest")]),
+        ([REST] * 50, {}, [("invalid", f"waves.{number}.rest") for number in range(49)]),
         ([REST] * 51, {}, [("too_many_items", "waves")]),
         ([REST | {"windw": NIGHT}], {}, [("unknown_field", "waves.0.windw")]),
         ([REST], {"window": NIGHT | {"start": "24:00"}}, [("invalid_datetime", "window.start")]),

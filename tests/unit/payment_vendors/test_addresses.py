@@ -77,6 +77,8 @@ def test_an_invalid_reference_is_refused_without_a_call(
         vendor.retrieve_instruction(reference=reference, type="CARD")
     assert caught.value.errors[0].attr == "reference"
     assert heads == []
+    with pytest.raises(errors.PaymentVendorUnreachableError):
+        vendor.retrieve_instruction(reference="x" * 255, type="CARD")
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_differences_are_in_buckets_and_count_beyond_the_tolerance(batches: Batc
     changed = [
         ("0", Decimal(0), "EQUAL"),
         ("1", Decimal("0.01"), "WITHIN_CENT"),
-        ("2", Decimal("-0.011"), "WITHIN_EURO"),
+        ("2", Decimal("-0.02"), "WITHIN_EURO"),
         ("3", Decimal(1), "WITHIN_EURO"),
         ("4", Decimal("1.01"), "MORE"),
     ]

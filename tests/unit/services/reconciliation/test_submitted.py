@@ -220,6 +220,11 @@ def test_what_is_open_is_found_by_its_reason_and_its_errors(
                 and (wanted is None or wanted in it.codes)
                 and (target is not None or it.external_account_number != "noted")
             }
+        created, others = (
+            list(find_open(within, known.id, batch_id=target, is_created=it)) for it in (True, False)
+        )
+        assert created == [it for it in items if it.external_account_number == "older IMPORTED"]
+        assert others == [it for it in items if it not in created and it.external_account_number != "noted"]
     assert {it.reason for it in find_open(within, known.id)} == set(OpenReason)
     assert len(list(find_open(within, known.id, code="new"))) == 3
 
