@@ -141,6 +141,9 @@ def test_an_organisation_has_a_share_of_redeliveries_whatever_it_removes(
         with supplier.Session.begin() as session:
             session.execute(text("UPDATE webhook_delivery SET organisation_id = 0"))
         assert call("POST", f"{another['webhook_id']}/test/")[0] == 202, "those of others do not count"
+        assert call("POST", f"{another['webhook_id']}/redeliver/", body) == (202, {"events": 1}), (
+            "the last one"
+        )
 
 
 def test_there_is_a_limit(call: Any) -> None:

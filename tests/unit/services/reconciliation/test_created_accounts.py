@@ -5,6 +5,7 @@ import io
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import null, select
@@ -108,6 +109,13 @@ def test_pages_have_what_was_imported_or_has_an_account(
     for after, place in (("no payload", "pending"), ("pending", "same"), ("same", None)):
         page = compare_page(session, comparison, Totals(), after=after)
         assert page == (place, int(place is not None), [])
+
+
+def test_all_lines_that_cannot_be_compared_are_counted_and_a_hundred_named() -> None:
+    totals, batch_id = Totals(), uuid4()
+    for line_number in range(102):
+        totals.add_unreadable_line(batch_id, line_number)
+    assert (totals.not_comparable_lines, len(totals.named_lines)) == (102, 100)
 
 
 def test_an_account_is_compared_by_itself(
