@@ -73,7 +73,7 @@ class Batch(Base):
     #: The share of its lines in the organisation's quota, in bytes.
     stored_bytes: Mapped[int] = mapped_column(server_default="0")
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    #: When a worker took its first chunk.
+    #: When a worker took its first chunk, or the first one of a retry after the batch had ended.
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
     idempotency_key: Mapped[str | None]

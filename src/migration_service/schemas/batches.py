@@ -175,7 +175,11 @@ class BatchAnswerSchema(AnswerSchema):
         allow_none=True,
     )
     created_at = answers.Moment("When the request started it, in UTC.", _MOMENT)
-    started_at = answers.Moment("When its first line was started, in UTC.", _MOMENT, allow_none=True)
+    started_at = answers.Moment(
+        "When its first line was started, or retried after the batch had ended, in UTC.",
+        _MOMENT,
+        allow_none=True,
+    )
     finished_at = answers.Moment("When its last line was finished, in UTC.", _MOMENT, allow_none=True)
     lines_removed_at = answers.Moment(
         "When the lines and results were removed, in UTC.", _MOMENT, allow_none=True

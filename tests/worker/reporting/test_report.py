@@ -10,6 +10,7 @@ from migration_service.services.reporting.report import Report, make_report
 from migration_service.services.reporting.report_page import read_stylesheet, render_report
 from migration_service.services.reporting.report_subject import find_subject
 from support.batch_client import BatchClient
+from support.factories import json_of
 from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient
 from support.wave_client import EVENING, NIGHT, WaveClient
@@ -121,6 +122,18 @@ def test_a_supplier_is_reported_with_its_evidence(batches: BatchClient) -> None:
         assert shown in page.text
     assert page.tags.count("main") == 1
     assert 'counter(page) " of " counter(pages)' in read_stylesheet()
+
+
+def test_of_a_batch_that_was_retried_only_what_was_done_again_has_a_rate(batches: BatchClient) -> None:
+    batch_id = batches.run(_book(batches))["batch_id"]
+    before = _report(batches.supplier, batch_id).rates
+    answer = batches.supplier.post(f"/batches/{batch_id}/retry-failed/?all=true")
+    batches.work()
+    after = _report(batches.supplier, batch_id).rates
+    assert before
+    assert after
+    assert (sum(before.done), sum(after.done)) == (8, json_of(answer)["retried"])
+    assert before.until < after.since
 
 
 def test_the_page_stands_alone_and_has_nothing_personal(batches: BatchClient) -> None:

@@ -365,15 +365,16 @@ def test_lines_of_batches_are_counted_in_parts(session: Session, known: KnownSup
     def at(second: int | None) -> Any:
         return None if second is None else since + timedelta(seconds=second)
 
-    def make(started: int | None, finished: int | None, *chunks: tuple[int, dict[str, int]]) -> Batch:
+    def make(started: int | None, finished: int | None, *chunks: tuple[int, int]) -> Batch:
         batch = rows.make_batch(session, known, lines=9, started_at=at(started), finished_at=at(finished))
-        for line, (second, counts) in enumerate(chunks, 1):
-            rows.add_chunk(session, batch, line, counts=counts, finished_at=at(second))
+        for line, (second, worked) in enumerate(chunks, 1):
+            values = {"counts": {"VALID": 50, "FAILED": worked}, "worked_at": at(second)}
+            rows.add_chunk(session, batch, line, worked=worked, **values)
         return batch
 
-    first = make(0, 30, (-1, {"VALID": 100}), (3, {"VALID": 1, "FAILED": 2}), (4, {"VALID": 5}))
-    second = make(8, 40, (16, {"VALID": 7}), (40, {"VALID": 8}))
-    make(-50, 60, (20, {"VALID": 1_000}))
+    first = make(0, 30, (-1, 100), (3, 3), (4, 5))
+    second = make(8, 40, (16, 7), (40, 8), (20, 0))
+    make(-50, 60, (20, 1_000))
     never = make(None, None)
     found = read_rates(session, _values(known, first, second, never))
     assert found == Rates(since, at(40), 5.0, [8, 0, 0, 7, 0, 0, 0, 8])
