@@ -142,8 +142,12 @@ def test_an_account_that_is_in_an_undo_is_not_undone_again_meanwhile(
 
 
 def test_an_organisation_has_a_few_undos_that_run_and_they_are_dispatched_one_after_the_other(
-    supplier: SupplierClient, undos: UndoClient, worker_resources: WorkerResources
+    supplier: SupplierClient,
+    undos: UndoClient,
+    worker_resources: WorkerResources,
+    another: SupplierClient,
 ) -> None:
+    UndoClient(another).start(ImportedAccount.create(another, worker_resources).number)
     accounts = [ImportedAccount.create(supplier, worker_resources) for _ in range(MOST_RUNNING + 1)]
     with noted_messages() as messages:
         *running, refused = (undos.post(account.number) for account in accounts)
