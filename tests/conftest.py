@@ -299,12 +299,14 @@ def supplier(
 
 @pytest.fixture
 def neighbour(embedded_servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Plant a neighbour of each supplier before each call of one. Fail if the last one is touched."""
+    """Plant a neighbour of each supplier before each call of one. Fail if it is touched by that."""
     call = SupplierClient._call
 
     def call_beside(*arguments: Any, **named: Any) -> Any:
         embedded_servers.plant()
-        return call(*arguments, **named)
+        answer = call(*arguments, **named)
+        assert not embedded_servers.find_touched()
+        return answer
 
     monkeypatch.setattr(SupplierClient, "_call", call_beside)
     embedded_servers.plant()

@@ -149,25 +149,24 @@ class EmbeddedServers:
 
     def find_touched(self) -> list[str]:
         """Return the tables whose rows of neighbours are no longer as they were planted."""
-        with self.postgres.connect_as_superuser(DATABASE) as connection:
-            rows = connection.execute(
-                "SELECT name FROM kept.neighbours JOIN kept.planted USING (name)"
-                " WHERE neighbours.sum IS DISTINCT FROM planted.sum"
-            )
-            return [name for (name,) in rows]
+        rows = self._clean(
+            "SELECT name FROM kept.neighbours JOIN kept.planted USING (name)"
+            " WHERE neighbours.sum IS DISTINCT FROM planted.sum"
+        )
+        return [name for (name,) in rows]
 
-    def _clean(self, statement: LiteralString) -> None:
+    def _clean(self, statement: LiteralString) -> psycopg.Cursor:
         # To connect takes four times as long as to empty the tables, and thousands of tests end with it.
         if self._cleaner is None:
             self._cleaner = self.postgres.connect_as_superuser(DATABASE)
         try:
-            self._cleaner.execute(statement)
+            return self._cleaner.execute(statement)
         except psycopg.OperationalError:
             if not self._cleaner.closed:
                 raise
             # A test has ended all sessions.
             self._cleaner = None
-            self._clean(statement)
+            return self._clean(statement)
 
     def connect_as_superuser(self) -> psycopg.Connection:
         """Yield a connection that may create databases and roles."""

@@ -94,7 +94,6 @@ def test_figures_of_the_payloads_are_those_of_the_accounts(batches: BatchClient)
     assert reconciled["clean"]
     of_batch = supplier.reconcile(f"?batch={batch_id}")
     assert of_batch["old_figures"] == found["figures"]
-    assert _send(supplier, lines).status_code == 200, "and the figures of the neighbour stay"
 
 
 def test_differences_are_in_buckets_and_count_beyond_the_tolerance(batches: BatchClient) -> None:
