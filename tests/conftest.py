@@ -298,7 +298,9 @@ def supplier(
 
 
 @pytest.fixture
-def neighbour(embedded_servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def neighbour(
+    migrated: Settings, embedded_servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     """Plant a neighbour of each supplier before each call of one. Fail if it is touched by that."""
     call = SupplierClient._call
 
