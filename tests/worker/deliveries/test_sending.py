@@ -1,21 +1,26 @@
 """Events reach their endpoints, whatever these do, and no transaction is open meanwhile."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import count
 from unittest.mock import patch
 from uuid import UUID
 
 import pytest
 from sqlalchemy import select, text
+from sqlalchemy.exc import OperationalError
 from standardwebhooks import WebhookVerificationError
 
 from migration_service.errors import TooManyRedeliveriesError
-from migration_service.models import WebhookAttempt
+from migration_service.models import AuditEntry, WebhookAttempt
 from migration_service.schemas.events import EventType
+from migration_service.services.deliveries.claims import LEASE_SECONDS, QUICK, SLOW, Claim, Lanes
 from migration_service.services.events.recording import record
 from migration_service.services.webhooks import deliveries
 from migration_service.services.webhooks.endpoints import get_endpoint, remove_endpoint, rotate_secret
-from migration_service.services.webhooks.outbox import ATTEMPTS, PAUSES
+from migration_service.services.webhooks.outbox import ATTEMPTS, PAUSES, Webhooks
+from migration_service.services.webhooks.secrets import Seal
 from migration_service.services.webhooks.switching import switch_off_failing
 from support.factories import make_customer
 from support.receivers import Receiver
@@ -39,6 +44,7 @@ _HELD = """
     WHERE endpoint.id = :id AND attempts = 1
 """
 _LOCKED = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+_LATER = "UPDATE webhook_delivery SET next_attempt_at = next_attempt_at - make_interval(secs => :seconds)"
 
 
 def test_an_event_is_sent_as_the_feed_has_it_and_signed(hooks: Hooks, receiver: Receiver) -> None:
@@ -303,3 +309,156 @@ def test_old_deliveries_are_removed_also_those_that_nobody_will_send(
     assert hooks.states() == ["PENDING"]
     assert remove("1 day 1 microsecond") == 1
     assert hooks.run("SELECT id FROM webhook_endpoint") == [(kept,)]
+
+
+def test_during_the_overlap_both_secrets_sign(hooks: Hooks, receiver: Receiver) -> None:
+    endpoint_id, old = hooks.add(receiver.url)
+    with hooks.sessions.begin() as session:
+        endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
+        new = rotate_secret(session, endpoint, hooks.seal, overlap_hours=1)
+    hooks.tell()
+    hooks.send()
+    assert receiver.verified(old) == receiver.verified(new)
+    hooks.run("UPDATE webhook_secret SET expires_at = now() WHERE expires_at IS NOT NULL")
+    hooks.tell()
+    hooks.send()
+    assert len(receiver.verified(new)) == 2
+    with pytest.raises(WebhookVerificationError):
+        receiver.verified(old)
+    stored = [sealed for (sealed,) in hooks.run("SELECT sealed FROM webhook_secret")]
+    assert not any(secret in sealed for secret in (old, new) for sealed in stored)
+
+
+def test_without_the_key_of_its_secret_nothing_is_sent_but_repeated(hooks: Hooks, receiver: Receiver) -> None:
+    hooks.add(receiver.url)
+    hooks.tell()
+    with patch.object(hooks, "seal", Seal([])):
+        keyless = hooks.new_sender()
+    hooks.send(sender=keyless)
+    keyless.finish(5)
+    assert receiver.requests == []
+    assert hooks.run("SELECT error FROM webhook_attempt") == [("settings",)]
+    hooks.make_due()
+    hooks.send()
+    assert hooks.states() == ["DELIVERED"]
+
+
+def test_no_transaction_is_open_while_something_is_sent(hooks: Hooks, receiver: Receiver) -> None:
+    receiver.manner = "hang"
+    hooks.add(receiver.url)
+    hooks.tell()
+    hooks.send(until=lambda: receiver.requests)
+    assert hooks.sender.is_busy
+    assert hooks.sessions.kw["bind"].pool.checkedout() == 0
+    assert hooks.states() == ["PENDING"]
+
+
+def test_endpoints_that_hang_hold_up_no_other(hooks: Hooks, receiver: Receiver, another: Receiver) -> None:
+    receiver.manner = "hang"
+    for _ in range(20):
+        hooks.add(receiver.url)
+    good, _ = hooks.add(another.url)
+    hooks.tell(30)
+    hooks.send(until=lambda: hooks.states(good) == ["DELIVERED"] * 30)
+    # Each has had one message at most, and none has answered.
+    assert 0 < len(receiver.requests) <= 20
+    receiver.answer(200)
+    receiver.let_go.set()
+    hooks.send()
+    assert set(hooks.states()) <= {"DELIVERED", "PENDING"}
+
+
+def test_the_work_of_a_worker_that_died_is_done_by_another(hooks: Hooks, receiver: Receiver) -> None:
+    endpoint_id, _ = hooks.add(receiver.url)
+    hooks.tell()
+    outbox = hooks.sender._outboxes[0]
+    with hooks.sessions.begin() as session:
+        (claimed,) = outbox.claim(session, Lanes().rooms())
+    with hooks.sessions.begin() as session:
+        assert outbox.claim(session, Lanes().rooms()) == []
+    hooks.run(_LATER, seconds=LEASE_SECONDS)
+    hooks.send()
+    assert hooks.states(endpoint_id) == ["DELIVERED"]
+    assert receiver.ids() == [str(claimed.message_id)]
+
+
+def test_what_could_not_be_recorded_keeps_no_place(hooks: Hooks, receiver: Receiver) -> None:
+    endpoint_id, _ = hooks.add(receiver.url)
+    hooks.tell()
+    lost = OperationalError("UPDATE", {}, Exception("the server closed the connection"))
+    with patch.object(Webhooks, "record", side_effect=lost), pytest.raises(OperationalError):
+        hooks.send(until=lambda: False)
+    assert not hooks.sender.is_busy
+    hooks.make_due()
+    hooks.send()
+    assert hooks.states(endpoint_id) == ["DELIVERED"]
+    assert len(receiver.requests) == 2
+
+
+def test_changes_are_audited_without_addresses_of_people(hooks: Hooks, receiver: Receiver) -> None:
+    endpoint_id, _ = hooks.add(receiver.url, email="owner@example.com")
+    hooks.change(endpoint_id, enabled=False, description="Billing")
+    with hooks.sessions.begin() as session:
+        entries = session.scalars(select(AuditEntry).where(AuditEntry.subject == str(endpoint_id))).all()
+        assert [it.action for it in entries] == ["webhook.created", "webhook.changed"]
+        assert entries[1].details == {"enabled": False}
+        assert not any("owner@" in str(it.details) for it in entries)
+
+
+def test_however_much_some_organisations_send_another_finds_places() -> None:
+    """Each of eight has ever new endpoints that hang until the deadline."""
+    now, numbers = 0.0, count()
+    underway: list[tuple[Claim, float]] = []
+    lanes = Lanes(lambda: now)
+    for half_second in range(120):
+        now = half_second / 2
+        for claim, begun in [it for it in underway if now - it[1] >= 10]:
+            underway.remove((claim, begun))
+            lanes.end(claim, is_delivered=False)
+        for organisation_id in range(8):
+            rooms = lanes.rooms()
+            share = rooms.of_organisations.get(organisation_id, rooms.usual)
+            for _ in range(min(rooms.free, share, 50)):
+                number = next(numbers)
+                claim = Claim(
+                    id=number, message_id="", destination=number, organisation_id=organisation_id, attempts=0
+                )
+                lanes.begin(claim)
+                underway.append((claim, now))
+        if half_second > 60:  # whoever was first has had to let places go
+            rooms = lanes.rooms()
+            assert min(rooms.free, rooms.usual) > 0
+            assert len(underway) < QUICK + SLOW
+
+
+def test_a_backlog_of_one_organisation_leaves_others_their_turn(hooks: Hooks, receiver: Receiver) -> None:
+    stranger = make_customer(hooks.sessions)
+    for _ in range(5):
+        hooks.add(receiver.url)
+    hooks.tell(4)
+    mine, hooks.customer = hooks.customer, stranger
+    theirs, _ = hooks.add(receiver.url)
+    hooks.tell()
+    outbox, rooms = hooks.sender._outboxes[0], Lanes().rooms()
+    with hooks.sessions() as session:
+        claims = outbox.claim(session, replace(rooms, free=2))
+        session.rollback()
+        assert {it.organisation_id for it in claims} == {mine.organisation_id, stranger.organisation_id}
+        claims = outbox.claim(session, replace(rooms, of_organisations={mine.organisation_id: 1}))
+        assert [it.organisation_id for it in claims].count(mine.organisation_id) == 1
+        assert theirs in {it.destination for it in claims}
+
+
+def test_a_delivery_refers_to_its_event_and_fails_if_that_was_removed(
+    hooks: Hooks, receiver: Receiver
+) -> None:
+    endpoint_id, _ = hooks.add(receiver.url)
+    hooks.tell(2)
+    hooks.run("DELETE FROM event WHERE id = (SELECT event_id FROM webhook_delivery ORDER BY id LIMIT 1)")
+    hooks.send()
+    assert hooks.states() == ["FAILED", "DELIVERED"]
+    assert hooks.run("SELECT error FROM webhook_attempt ORDER BY delivery_id") == [
+        ("event_removed",),
+        (None,),
+    ]
+    assert hooks.get(endpoint_id).failing_since is None
