@@ -1,8 +1,9 @@
-"""A worker continues when Redis becomes unavailable while it has unacknowledged messages.
+"""A worker continues when Redis becomes unavailable while it has unacknowledged messages, and on a busy host.
 
-Celery 5.7.0 ends about every third time, in one of two ways. A new version has to pass this test.
+Celery 5.7.0 ends about every third time, in one of two ways. A new version has to pass these tests.
 """
 
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,6 +24,7 @@ from support.servers import EmbeddedServers, wait_until
 pytestmark = pytest.mark.long
 
 TIMES = 8
+TESTS = Path(__file__).parent.parent
 
 
 class Publisher(threading.Thread):
@@ -67,27 +69,33 @@ def settings(servers: EmbeddedServers) -> Settings:
 class Worker:
     """A worker of the service, and its log."""
 
-    def __init__(self, servers: EmbeddedServers) -> None:
+    def __init__(self, servers: EmbeddedServers, *options: str) -> None:
         [program, *_] = Programs(servers.home, Scale()).workers()
-        talkative = {**program.environment, "MIGRATION_SERVICE_LOG_LEVEL": "DEBUG"}
+        environment = dict(program.environment) | {"MIGRATION_SERVICE_LOG_LEVEL": "DEBUG"}
+        environment["PYTHONPATH"] += f"{os.pathsep}{TESTS}"
+        arguments = [*program.arguments, *options]
         self._log = servers.folder / "worker.log"
         with self._log.open("wb") as log:
-            self.child = Child(replace(program, environment=talkative), log)
+            self.child = Child(replace(program, arguments=arguments, environment=environment), log)
 
     def wait_until_it_consumes(self, within: float) -> None:
         """Wait until it has taken a few more messages."""
-        before = self._received()
-        wait_until(lambda: self._received() > before + 5, "the worker takes messages", within)
+        before = self._count(" received")
+        wait_until(lambda: self._count(" received") > before + 5, "the worker takes messages", within)
+
+    def wait_until_it_works(self, within: float) -> None:
+        """Wait until some tasks have ended."""
+        wait_until(lambda: self._count(" succeeded in") > 2, "tasks end", within)
 
     def stop_within(self, seconds: float) -> None:
         """Send SIGTERM, and wait for its end."""
         self.child.process.terminate()
         assert self.child.process.wait(seconds) == 0
 
-    def _received(self) -> int:
+    def _count(self, text: str) -> int:
         log = self._log.read_text()
         assert self.child.process.poll() is None, f"the worker has ended:\n{log[-4000:]}"
-        return log.count(" received")
+        return log.count(text)
 
 
 @pytest.fixture
@@ -115,3 +123,15 @@ def test_the_same_worker_consumes_within_15_seconds_after_each_outage_of_redis(
         publisher.stop()
     # Its children have lost connections, too, and must not wait forever.
     worker.stop_within(10)
+
+
+def test_a_child_may_take_long_to_start(servers: EmbeddedServers, settings: Settings) -> None:
+    each_task_in_another_child = "--concurrency", "1", "--max-tasks-per-child", "1"
+    worker = Worker(servers, "--include", "support.slow_start", *each_task_in_another_child)
+    publisher = Publisher(settings)
+    publisher.start()
+    try:
+        worker.wait_until_it_works(within=120)
+    finally:
+        publisher.stop()
+        stop_children([worker.child])
