@@ -17,7 +17,7 @@ from support.audit import list_entries
 from support.batch_client import BatchClient
 from support.factories import json_of
 from support.go_lives import GoLiveClient
-from support.imported_account import ImportedAccount, refusal_of
+from support.imported_account import ImportedAccount, codes_of, refusal_of
 from support.messages import noted_messages
 from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient
@@ -163,6 +163,7 @@ def test_what_cannot_go_live_is_refused_with_its_reason(batches: BatchClient, go
     for it in ("2020-01-01T00:00:00Z", "2207-01-01T00:00:00Z"):
         previewed, started = go_lives.post("/go-lives/preview/", at=it), go_lives.post(at=it)
         assert previewed.json == started.json, "a preview refuses what the start does"
+        assert [attr for attr, _ in codes_of(started)] == ["at"]
     for code, answer in refused.items():
         assert answer.status_code in (400, 404), answer.text
         body = answer.json or {}

@@ -35,6 +35,8 @@ def test_every_operation_is_a_method_of_both_clients(description: dict[str, Any]
     assert len(names) > 50
     for kind in (Client, AsyncClient):
         assert {name for name in names if inspect.isfunction(getattr(kind, name, None))} == names
+        client = kind("http://127.0.0.1:1", "key")
+        assert {getattr(client, name).__name__ for name in names} == names, "help() tells each by its name"
 
 
 def test_every_operation_is_a_command_with_each_of_its_values(description: dict[str, Any]) -> None:

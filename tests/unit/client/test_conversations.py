@@ -269,6 +269,12 @@ def test_what_a_generator_yields_can_be_sent_again() -> None:
     upload.close()
 
 
+@pytest.mark.parametrize(("number", "more"), [(20, ""), (21, "\n  and 1 more")])
+def test_an_error_tells_twenty_places_and_how_many_there_are_more(number: int, more: str) -> None:
+    refused = ServiceError(400, {"code": "refused", "errors": [{"code": "blank", "attr": "a.0"}] * number})
+    assert str(refused) == "400 refused" + 20 * "\n  a.0: blank" + more
+
+
 def test_null_is_sent_and_what_is_not_given_is_not() -> None:
     assert operations.change_webhook("w", event_types=None, enabled=True).body == (
         b'{"event_types": null, "enabled": true}'

@@ -407,7 +407,7 @@ def test_other_forms_of_tables_are_read_as_text(tmp_path: Path) -> None:
     )
     result = convert(tmp_path, sql + ", x as billing_postcode, _row from c")
     assert (problems(tmp_path), result.exit_code) == (["3-3 blank_row"], 1), result.output
-    expected = ["2026-03-01", "2026-03-01T12:00:00", "0.3", "=A1+B1", "8.71694330222773e+17"]
+    expected = ["2026-03-01", "2026-03-01T20:20:00", "0.3", "=A1+B1", "8.71694330222773e+17"]
     [account] = book(tmp_path)
     assert [
         account[it] for it in (*(f"billing_address{it}" for it in range(1, 5)), "billing_postcode")
@@ -435,7 +435,7 @@ def write_workbook(path: Path) -> None:
     header = "".join(f"<c t='str'><v>{it}</v></c>" for it in "nsdtfux")
     second = (
         f"<row>{header}</row><row r='2'><c><v>1</v></c><c t='str'><v>CODE</v></c><c s='1'><v>46082</v></c>"
-        "<c s='2'><v>46082.5</v></c><c><f>A1</f><v>0.30000000000000004</v></c><c><f>A1+B1</f></c>"
+        "<c s='2'><v>46082.84722222222</v></c><c><f>A1</f><v>0.30000000000000004</v></c><c><f>A1+B1</f></c>"
         "<c><v>8.71694330222773E+17</v></c></row>"
         "<row r='3'><c><v></v></c></row>"
     )

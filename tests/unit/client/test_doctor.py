@@ -92,13 +92,19 @@ def test_a_proxy_is_asked_as_for_any_other_request() -> None:
     assert "Something else than the service answers at http://localhost:1." in output
 
 
-def test_tls_and_its_certificate(tmp_path: Path) -> None:
+@pytest.mark.parametrize("zone", ["UTC+12", "UTC-14"])
+def test_tls_and_its_certificate(zone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca")
-    ends = datetime.now(UTC) + timedelta(days=3)
+    # By a clock of either zone it would end on another day.
+    ends = datetime.now(UTC).replace(hour=13) + timedelta(days=3)
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
     certificate = authority.issue_cert("localhost", not_after=ends)
     with answering(b"{}") as port, TlsProxy("127.0.0.1", port, certificate) as proxy:
         output = run(proxy.port, "https", SSL_CERT_FILE=str(tmp_path / "ca"))[1]
+    monkeypatch.undo()
+    time.tzset()
     assert f"warning  tls         TLSv1.3, the certificate ends on {ends:%Y-%m-%d}\n" in output
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -115,8 +116,10 @@ def test_a_terminal_obeys_nothing_that_a_server_says() -> None:
                 self.close_connection = True
                 return
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            body = json.dumps({"code": f"x{_CLEAR}", "detail": _CLEAR, "errors": []}).encode()
-            self.send_response(403)
+            code = f"x{_CLEAR}"
+            found = [{"code": code, "detail": it, "attr": it} for it in (_CLEAR, "one", "two")]
+            body = json.dumps({"code": code, "detail": _CLEAR, "errors": found}).encode()
+            self.send_response(statuses.pop() if statuses else 403)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -128,17 +131,23 @@ def test_a_terminal_obeys_nothing_that_a_server_says() -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hostile)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}"
-    told = ""
+    told, statuses = "", list[int]()
     try:
         for command in (["status"], ["results", "1"], ["failed", "1"], ["reconcile", "S"], ["doctor"]):
             done = run(CLIENT, *command, MIGRATION_CLIENT_URL=url, MIGRATION_CLIENT_KEY="k" * 40)
             written = (done.stdout + done.stderr).decode()
             told += written
             assert not {"\x1b", "\x9b", "\u202e"} & set(written)
+        statuses += [500, 429]
+        listen = ("listen", "--since", "start", "--patience", "0")
+        done = run(CLIENT, *listen, MIGRATION_CLIENT_URL=url, MIGRATION_CLIENT_KEY="k" * 40)
+        assert (done.returncode, done.stderr.count(b"It is asked again."), statuses) == (2, 2, [])
     finally:
         server.shutdown()
         server.server_close()
     assert told.count("\\x1b[2J") >= 4
+    refusal = re.search(r"refuses this: (.*) \(x\S*\) one \(x\S* at one\) two \(x\S* at two\)$", told, re.M)
+    assert refusal, told
 
 
 def test_control_characters_are_escaped_and_lines_are_kept() -> None:

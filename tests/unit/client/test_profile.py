@@ -252,14 +252,19 @@ def test_a_book_is_compared_with_an_earlier_one_or_with_its_saved_profile(tmp_pa
 
 
 def test_what_is_far_from_the_others_is_shown_with_its_line(tmp_path: Path) -> None:
-    accounts = [{"ledgers": it["ledgers"]} for it in book(1, 40)]
+    accounts = [
+        {"ledgers": it["ledgers"], "import_supplier": "ABCDEFGH"[at % 8]} for at, it in enumerate(book(1, 40))
+    ]
     accounts[7]["ledgers"][0]["ledger_balance"] = "1000000.50"
+    for at in range(1, 4):  # nearer to the others
+        accounts[at]["ledgers"][0]["ledger_balance"] = f"{at}00000"
     accounts[9]["ledgers"][0]["ledger_balance"] = "-2000000"
     (tmp_path / "book").write_bytes(ndjson([*accounts, b"{"]))
     output = run(str(tmp_path / "book")).output
     (found,) = re.findall(r"Far from the others at ledgers\.\*\.ledger_balance: (.*)", output)
     assert found.startswith("-2e+06 on line 10, ")
     assert found.endswith("1e+06 on line 8.")
+    assert "A 12.5 %, B 12.5 %" in output, output
     assert output.endswith("41 lines, 1 of them unreadable.\n")
 
 

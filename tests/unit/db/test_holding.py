@@ -81,6 +81,7 @@ def test_few_wait_for_a_server_that_has_been_away_for_long(
     second = pool.submit(outage.wait, later())
     wait_until(lambda: outage._places._value == 0, "both places are taken")
     assert not outage.wait(later())
+    assert outage._places._value == 0, "it gives no place back, for it had none"
     server.back.set()
     assert first.result(60)
     assert second.result(60)

@@ -14,7 +14,7 @@ import trustme
 from migration_service.destinations.http import HttpDestination
 from migration_service.destinations.protocol import Message
 from migration_service.outgoing.guarded import GuardedClient, RequestLimits
-from migration_service.outgoing.rules import AddressRules, show_url
+from migration_service.outgoing.rules import AddressNotAllowedError, AddressRules, show_url
 from migration_service.states import DeliveryFailure
 from support.receivers import Receiver, receiving
 from support.servers import wait_until
@@ -108,6 +108,13 @@ def test_a_host_with_an_address_that_is_not_public_is_not_connected_to(receiver:
     assert _send(f"http://{host}:{receiver.port}/", public) == expected
     assert receiver.requests == []
     assert _send(f"http://{host}:{receiver.port}/") == (204, None)
+
+
+def test_a_name_is_refused_if_one_of_its_addresses_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (it, 443)) for it in ("93.184.215.14", "10.0.0.1")]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    with pytest.raises(AddressNotAllowedError):
+        AddressRules().resolve("two.example.com", 443)
 
 
 @pytest.mark.parametrize("status", [301, 307])

@@ -16,6 +16,7 @@ from migration_service import models
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.base import Base
 from migration_service.db.jobs import Progress, take_due
+from migration_service.log import request_id
 from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.accounts.removal import removal_statements
 from migration_service.services.processing import creation
@@ -350,6 +351,7 @@ def test_the_task_reverts_everything_and_the_sweep_finds_what_was_lost(
         assert published == [message]
         monkeypatch.setitem(SECONDS, UNDOS, 0)
         assert celery.tasks[REVERT_ACCOUNTS].run(undo_id) == "worked"
+        assert request_id.get() == f"undo {undo_id}", "the log tells what the task works for"
         monkeypatch.undo()
     assert published == [message, message], "another message continues what was not finished"
     run = celery.tasks[REVERT_ACCOUNTS].run

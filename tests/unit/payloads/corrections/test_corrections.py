@@ -108,11 +108,12 @@ def test_a_finding_without_a_place_has_no_suggestion() -> None:
 
 def test_several_corrections_of_a_payload_are_applied_together() -> None:
     """Items are removed after everything else, the last first, so that paths stay right."""
-    payload = make_account({"ledgers.0.identifiers": ["1", "2", "3"], "customers.1.mobile": "06_12345678"})
+    identifiers = [str(i) for i in range(11)]
+    payload = make_account({"ledgers.0.identifiers": identifiers, "customers.1.mobile": "06_12345678"})
     items = [item for item in _find(payload) if item.code != "unknown_ledger_identifiers"]
-    unknown = [ErrorItem("unknown_ledger_identifiers", "", f"ledgers.0.identifiers.{i}") for i in range(3)]
+    unknown = [ErrorItem("unknown_ledger_identifiers", "", f"ledgers.0.identifiers.{i}") for i in (2, 9, 10)]
     apply(payload, [step for item in (*unknown, *items) for step in catalogue.suggest(payload, item)])
-    assert payload["ledgers"][0]["identifiers"] == []
+    assert payload["ledgers"][0]["identifiers"] == [*"01345678"]
     assert payload["customers"][1]["mobile"] == "0612345678"
 
 

@@ -145,14 +145,13 @@ def test_an_attempt_that_succeeded_is_forgiven(throttle: Throttle, client: str) 
         throttle.count_failure(client)
 
 
-def _refuse(log: RefusalLog, number: int) -> None:
-    """Refuse the token of a request from the address with this number."""
-    with acting_as(Origin(kind=ActorKind.UNKNOWN, address=f"192.0.2.{number}")):
+def _refuse(log: RefusalLog, address: str) -> None:
+    """Refuse the token of a request from this address."""
+    with acting_as(Origin(kind=ActorKind.UNKNOWN, address=address)):
         log.note_refused_request(UnauthenticatedError())
 
 
-def _noted(sessions: sessionmaker[Session], *numbers: int) -> list[AuditEntry]:
-    addresses = [f"192.0.2.{number}" for number in numbers]
+def _noted(sessions: sessionmaker[Session], *addresses: str) -> list[AuditEntry]:
     with sessions() as session:
         found = select(AuditEntry).where(AuditEntry.address.in_(addresses)).order_by(AuditEntry.id)
         return list(session.scalars(found))
@@ -168,10 +167,20 @@ def test_an_entry_has_all_that_is_known_of_who_was_refused(sessions: sessionmake
     with acting_as(Origin(kind=ActorKind.UNKNOWN, address="192.0.2.2", request_id="r-2")):
         log.note_refused_login(UnauthenticatedError(), "ami_tried")
     fields = ("actor_kind", "actor", "organisation_id", "request_id", "action", "outcome", "code", "details")
-    assert [[getattr(it, name) for name in fields] for it in _noted(sessions, 1, 2)] == [
+    assert [[getattr(it, name) for name in fields] for it in _noted(sessions, "192.0.2.1", "192.0.2.2")] == [
         ["api_key", "ami_known", 7, "r-1", "permission.refused", "REFUSED", "permission_denied", None],
         ["unknown", "ami_tried", None, "r-2", "login.refused", "REFUSED", "failed_login", None],
     ]
+
+
+def test_a_client_is_noted_once_a_minute_for_each_event(sessions: sessionmaker[Session]) -> None:
+    log = RefusalLog(sessions, clock=Clock())
+    for address in ("2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"):  # two in the network of one client
+        _refuse(log, address)
+    with acting_as(Origin(kind=ActorKind.UNKNOWN, address="2001:db8::2")):
+        log.note_refused_request(PermissionDeniedError())
+    noted = _noted(sessions, "2001:db8::1", "2001:db8::2", "2001:db8:0:1::1")
+    assert [it.address for it in noted] == ["2001:db8::1", "2001:db8:0:1::1", "2001:db8::2"]
 
 
 def test_all_processes_together_note_so_many_refusals_of_a_minute(
@@ -189,7 +198,7 @@ def test_all_processes_together_note_so_many_refusals_of_a_minute(
         """)
         owner.execute("ALTER TABLE audit_entry ENABLE TRIGGER audit_guard")
     monkeypatch.setattr(refusals, "MOST_A_MINUTE", 3)
-    _refuse(RefusalLog(sessions), 1)
+    _refuse(RefusalLog(sessions), "192.0.2.1")
     monkeypatch.setattr(refusals, "MOST_A_MINUTE", 2)
-    _refuse(RefusalLog(sessions), 2)
-    assert [it.address for it in _noted(sessions, 1, 2)] == ["192.0.2.1"]
+    _refuse(RefusalLog(sessions), "192.0.2.2")
+    assert [it.address for it in _noted(sessions, "192.0.2.1", "192.0.2.2")] == ["192.0.2.1"]
