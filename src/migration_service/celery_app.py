@@ -91,8 +91,8 @@ _RELIABILITY: dict[str, Any] = {
     "worker_prefetch_multiplier": 1,
     # A short loss of the connection to Redis must not abort a healthy transaction.
     "worker_cancel_long_running_tasks_on_connection_loss": False,
-    # Usually four: then all children of a busy host are killed before they have started, as are those that
-    # a worker does not hear while Redis is silent.
+    # Usually four, within which a child that replaces another one has not always started on a busy host. It
+    # is killed then, and so is the next one.
     "worker_proc_alive_timeout": 60.0,
     "worker_max_tasks_per_child": 10_000,
     "worker_max_memory_per_child": 400_000,

@@ -25,11 +25,9 @@ class Correction:
 
     def fits(self, place: Place) -> bool:
         """Return whether the correction is for findings like this one."""
-        if self.longest is not None and not (
-            isinstance(place.value, str) and len(place.value) <= self.longest
-        ):
+        if place.code not in self.codes or (self.fields and not isinstance(place.field, self.fields)):
             return False
-        return place.code in self.codes and (not self.fields or isinstance(place.field, self.fields))
+        return self.longest is None or (isinstance(place.value, str) and len(place.value) <= self.longest)
 
 
 def corrects(

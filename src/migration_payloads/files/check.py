@@ -35,7 +35,7 @@ _Result = TypeVar("_Result")
 BLOCK = 200
 #: Bytes of the number of a line.
 _WIDTH = 6
-#: The number of examples for each code that are kept when the parts are added up.
+#: The number of examples kept for each code.
 EXAMPLES = 3
 
 
@@ -115,8 +115,9 @@ class Summary:
         self.errors.update({item.code for item in checked.errors})
         self.warnings.update({item.code for item in checked.warnings})
         for item in (*checked.errors, *checked.warnings):
-            example = Example(checked.line_number, checked.number, item.attr, item.detail)
-            self.examples.setdefault(item.code, []).append(example)
+            examples = self.examples.setdefault(item.code, [])
+            if len(examples) < EXAMPLES:
+                examples.append(Example(checked.line_number, checked.number, item.attr, item.detail))
 
 
 @dataclass(slots=True)

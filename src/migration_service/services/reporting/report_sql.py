@@ -31,8 +31,8 @@ TIME_OF_LINES = text("""
     FROM batch WHERE id = ANY (:batch_ids) AND started_at IS NOT NULL
 """).bindparams(_BATCH_IDS)
 
-#: Lines of batches done in each interval of `width` seconds, starting at `since`. Of a chunk that was retried
-#: only the lines that were done again count: the others were done before its batch started again.
+#: Lines of batches done in each interval of `width` seconds, starting at `since`. Of a chunk that was
+#: retried, only the lines that were done again count: the others were done before its batch started again.
 LINES_OVER_TIME = text("""
     SELECT CAST(floor(extract(epoch FROM worked_at - :since) / :width) AS bigint) AS part,
            CAST(sum(worked) AS bigint) AS done
