@@ -8,6 +8,7 @@ from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.loading import begin_loading, end_loading
 from migration_service.log import configure_logging
+from migration_service.tasks.acknowledging import release_what_is_not_acknowledged
 from migration_service.tasks.worker_pool import end_promptly
 
 settings = Settings.from_env(without=("secret_key",))
@@ -18,6 +19,7 @@ if settings.traces_endpoint:
 
     trace_workers()
 end_promptly()
+release_what_is_not_acknowledged()
 
 
 @worker_init.connect

@@ -4,17 +4,21 @@ Celery 5.7.0 ends about every third time, in one of two ways. A new version has 
 """
 
 import os
+import signal
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from kombu.exceptions import OperationalError
+from kombu.transport import redis
 from redis import RedisError
 
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
+from migration_service.tasks.acknowledging import release_what_is_not_acknowledged
 from migration_service.tasks.names import CREATE_SET
 from migration_service_local.servers.process import Child, stop_children
 from migration_service_local.up.options import Scale
@@ -24,6 +28,7 @@ from support.servers import EmbeddedServers, wait_until
 pytestmark = pytest.mark.long
 
 TIMES = 8
+FREEZES = 5
 TESTS = Path(__file__).parent.parent
 
 
@@ -80,19 +85,20 @@ class Worker:
 
     def wait_until_it_consumes(self, within: float) -> None:
         """Wait until it has taken a few more messages."""
-        before = self._count(" received")
-        wait_until(lambda: self._count(" received") > before + 5, "the worker takes messages", within)
+        before = self.count(" received")
+        wait_until(lambda: self.count(" received") > before + 5, "the worker takes messages", within)
 
     def wait_until_it_works(self, within: float) -> None:
         """Wait until some tasks have ended."""
-        wait_until(lambda: self._count(" succeeded in") > 2, "tasks end", within)
+        wait_until(lambda: self.count(" succeeded in") > 2, "tasks end", within)
 
     def stop_within(self, seconds: float) -> None:
         """Send SIGTERM, and wait for its end."""
         self.child.process.terminate()
         assert self.child.process.wait(seconds) == 0
 
-    def _count(self, text: str) -> int:
+    def count(self, text: str) -> int:
+        """Return how often this is in its log. Fail if it has ended."""
         log = self._log.read_text()
         assert self.child.process.poll() is None, f"the worker has ended:\n{log[-4000:]}"
         return log.count(text)
@@ -112,8 +118,8 @@ def test_the_same_worker_consumes_within_15_seconds_after_each_outage_of_redis(
     publisher.start()
     try:
         worker.wait_until_it_consumes(within=60)  # it starts while other tests run
-        for time in range(TIMES):
-            if time % 2:
+        for outage in range(TIMES):
+            if outage % 2:
                 servers.kill("valkey")
             else:
                 stop_children([servers.children.pop("valkey")])
@@ -123,6 +129,44 @@ def test_the_same_worker_consumes_within_15_seconds_after_each_outage_of_redis(
         publisher.stop()
     # Its children have lost connections, too, and must not wait forever.
     worker.stop_within(10)
+
+
+def test_a_worker_takes_messages_after_redis_was_frozen(servers: EmbeddedServers, settings: Settings) -> None:
+    worker = Worker(servers, "--concurrency", "1")
+    publisher = Publisher(settings)
+    publisher.start()
+    try:
+        worker.wait_until_it_consumes(within=60)
+        for _ in range(FREEZES):
+            servers.send("valkey", signal.SIGSTOP)
+            time.sleep(4)  # longer than any time-out for Redis
+            servers.send("valkey", signal.SIGCONT)
+            worker.wait_until_it_consumes(within=15)
+    finally:
+        publisher.stop()
+        stop_children([worker.child])
+
+
+def test_a_message_whose_acknowledgement_fails_takes_no_place(
+    servers: EmbeddedServers, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis.Channel, "QoS", redis.Channel.QoS)
+    release_what_is_not_acknowledged()
+    celery = create_celery(settings)
+    celery.send_task(CREATE_SET)
+    with celery.connection_for_read() as connection:
+        channel = connection.default_channel
+        channel.basic_qos(0, 1, False)
+        message = channel.basic_get("interactive")
+        assert not channel.qos.can_consume()
+        servers.send("valkey", signal.SIGSTOP)
+        try:
+            with pytest.raises(connection.connection_errors):
+                message.ack()
+        finally:
+            servers.send("valkey", signal.SIGCONT)
+        assert channel.qos.can_consume()
+    celery.close()
 
 
 def test_a_child_may_take_long_to_start(servers: EmbeddedServers, settings: Settings) -> None:
