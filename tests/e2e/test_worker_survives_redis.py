@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from kombu.exceptions import OperationalError
@@ -155,9 +156,10 @@ def test_a_message_whose_acknowledgement_fails_takes_no_place(
     celery = create_celery(settings)
     celery.send_task(CREATE_SET)
     with celery.connection_for_read() as connection:
-        channel = connection.default_channel
+        channel = cast(redis.Channel, connection.default_channel)
         channel.basic_qos(0, 1, False)
         message = channel.basic_get("interactive")
+        assert message
         assert not channel.qos.can_consume()
         servers.send("valkey", signal.SIGSTOP)
         try:

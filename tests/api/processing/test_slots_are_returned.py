@@ -21,7 +21,7 @@ from migration_service.config import Settings
 from migration_service.db.sql import OpenTransaction
 from migration_service.models import Account, AccountImportProcess, Attempt
 from migration_service.services.imports import states
-from migration_service.services.processing.attempts import EndedAttempt, run_attempt
+from migration_service.services.processing.attempts import run_attempt
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.signals import ANNOUNCED_KEY, notify
 from migration_service.states import ImportState, Outcome
@@ -143,7 +143,7 @@ def test_an_attempt_that_runs_when_the_time_is_up_is_answered_202_and_keeps_its_
     number = supplier.stage_new()[0]
     worker_resources.redis.delete(ANNOUNCED_KEY)
     with supplier.Session() as session:
-        running: list[EndedAttempt | None] = []
+        running: list[states.EndedAttempt | None] = []
 
         def start() -> None:
             running.append(run_attempt(OpenTransaction.of(session), supplier.current_attempt(number)))
