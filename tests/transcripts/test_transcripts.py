@@ -1,0 +1,33 @@
+"""The commands of each page print what the page says."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from documentation.warm_command import warm_command
+from transcripts.transcript import run
+
+_FOLDER = Path(__file__).parent
+_WRITE = os.environ.get("TRANSCRIPTS") == "write"
+
+
+@pytest.fixture(scope="session")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The folder of our commands, which have loaded what they import."""
+    folder = tmp_path_factory.mktemp("commands")
+    with warm_command(folder):
+        yield f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+
+@pytest.mark.parametrize("page", sorted(_FOLDER.glob("client/*.md")), ids=lambda it: it.stem)
+def test_the_commands_that_need_no_service_print_what_the_page_says(
+    page: Path, commands: str, tmp_path: Path
+) -> None:
+    environment = os.environ | {"PATH": commands, "HOME": str(tmp_path), "COLUMNS": "100"}
+    printed = run(page, tmp_path, environment)
+    if _WRITE:
+        page.write_text(printed)
+    assert printed.splitlines() == page.read_text().splitlines()
