@@ -79,6 +79,7 @@ class WholeNumber(Coded, fields.Integer):
         "range": Message(f"{{found}} is not between -{2**31 - 1} and {2**31 - 1}.", "out_of_range"),
     }
     usual_personal = False
+    bound: ClassVar[int] = 2**31
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
         number = value
@@ -88,6 +89,6 @@ class WholeNumber(Coded, fields.Integer):
             number = int(value)
         if not isinstance(number, int) or isinstance(number, bool):
             raise self.make_error("invalid", input=value)
-        if abs(number) >= 2**31:
+        if abs(number) >= self.bound:
             raise self.make_error("range", input=value)
         return number

@@ -1,6 +1,6 @@
 """The bodies, query strings and responses of the endpoints for webhooks."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from marshmallow import ValidationError, validates_schema
 
@@ -84,10 +84,19 @@ class RotationSchema(CommandFields):
             raise ValidationError(message, "overlap_hours")
 
 
+class _DeliveryNumber(fields.WholeNumber):
+    """The number of a delivery, which fits 64 bits."""
+
+    default_error_messages: fields.Messages = {
+        "range": Message("{found} is not the number of a delivery.", "out_of_range")
+    }
+    bound: ClassVar[int] = 2**63
+
+
 class RedeliverySchema(CommandFields):
     """The events to send again: one, or those since a time."""
 
-    delivery_number = fields.WholeNumber("The event of this delivery.", 4711)
+    delivery_number = _DeliveryNumber("The event of this delivery.", 4711)
     since = fields.UtcMoment("Instead: events whose `created_at` is not before then.", "2026-03-01T00:00:00Z")
     only_failed = fields.Flag(
         "With `since`: only events whose deliveries have failed. Otherwise all, also those from the time "

@@ -160,6 +160,7 @@ def test_deliveries_are_listed_in_pages_and_sent_again(call: Any, supplier: Supp
         for number in range(3):
             owner = supplier.organisation_id()
             record(session, EventType.ACCOUNT_CREATED, {"number": number}, organisation_id=owner)
+        session.execute(text("UPDATE webhook_delivery SET id = id + 5_000_000_000"))
     _, found = call("GET", f"{path}deliveries/")
     ids = [it["delivery_number"] for it in found]
     assert ids == sorted(ids, reverse=True)
@@ -197,6 +198,7 @@ def test_deliveries_are_listed_in_pages_and_sent_again(call: Any, supplier: Supp
         ("redeliver/", {}),
         ("redeliver/", {"delivery_number": 1, "since": "2026-03-01T00:00:00Z"}),
         ("redeliver/", {"since": "yesterday"}),
+        ("redeliver/", {"delivery_number": 2**63}),
     ],
 )
 def test_a_redelivery_names_its_events(call: Any, path: str, body: Any) -> None:
