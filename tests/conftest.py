@@ -4,6 +4,7 @@ import fcntl
 import gc
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +36,10 @@ from support.supplier_client import SEEDS, SupplierClient
 from support.undo_client import UndoClient
 from support.vendor_servers import SANDBOX_SECRET, SANDBOX_VARIABLE, run_sandbox
 from support.wave_client import WaveClient
+
+# A time that is read as a local one is noticed here.
+os.environ["TZ"] = "America/St_Johns"
+time.tzset()
 
 # Until all tests are collected, which then takes a sixth less processor time.
 begin_loading()

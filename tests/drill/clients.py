@@ -372,7 +372,7 @@ class Supplier(Client):
 
     def _note(self, question: Question, request_id: str, invoked: float, answer: Answer | NoAnswer) -> None:
         status, told = None, {}
-        if isinstance(answer, Answer):
+        if isinstance(answer, Answer) and not answer.is_cut_off:
             status = answer.status
             if answer.headers.get("content-type", "").startswith("application/json"):
                 told = json.loads(answer.body)

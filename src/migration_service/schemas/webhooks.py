@@ -6,6 +6,7 @@ from marshmallow import ValidationError, validates_schema
 
 from migration_payloads.schemas import fields
 from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
+from migration_payloads.schemas.coded import Messages
 from migration_payloads.schemas.messages import Message
 from migration_service.schemas import answers
 from migration_service.schemas.events import EventType
@@ -87,7 +88,7 @@ class RotationSchema(CommandFields):
 class _DeliveryNumber(fields.WholeNumber):
     """The number of a delivery, which fits 64 bits."""
 
-    default_error_messages: fields.Messages = {
+    default_error_messages: Messages = {
         "range": Message("{found} is not the number of a delivery.", "out_of_range")
     }
     bound: ClassVar[int] = 2**63

@@ -113,11 +113,25 @@ def test_pauses_grow_to_a_minute_and_jitter_only_makes_them_longer() -> None:
 
 
 def test_a_retry_has_the_same_key_and_another_request_has_another() -> None:
-    driver = Driver(conversations.NoAnswer("reset"), error(503, "x", **{"retry-after": "1"}), CREATED)
+    cut_off = conversations.Answer(202, {"content-type": "application/json"}, b"  ")
+    driver = Driver(
+        conversations.NoAnswer("reset"), error(503, "x", **{"retry-after": "1"}), cut_off, CREATED
+    )
     assert driver.run(conversations.single(process(), POLICY)).service_account_number == "A-1"
     assert len({request.headers["Idempotency-Key"] for request in driver.sent}) == 1
-    assert driver.pauses == [1, 1]
+    assert driver.pauses == [1, 1, 4]
     assert process().headers["Idempotency-Key"] != process().headers["Idempotency-Key"]
+
+
+@pytest.mark.parametrize(
+    ("body", "is_cut_off"),
+    [(b'[{"a": 1},', True), (b'[{"a": 1}', True), (b" ", True), (b' [{"a": 1}]\n', False), (b"{}", False)],
+)
+def test_json_without_its_end_is_cut_off(body: bytes, *, is_cut_off: bool) -> None:
+    json_of = {"content-type": "application/json"}
+    assert conversations.Answer(200, json_of, body).is_cut_off is is_cut_off
+    assert not conversations.Answer(200, {"content-type": "text/html"}, body).is_cut_off
+    assert not conversations.Answer(502, json_of, body).is_cut_off
 
 
 def test_it_gives_up_when_its_patience_is_over() -> None:

@@ -11,9 +11,17 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from migration_service_client.errors import UnexpectedAnswer
+from migration_service_client.errors import ServiceUnreachable, UnexpectedAnswer
+from migration_service_client.requests import Lines
 
 _JSON = msgspec.json.Decoder(float_hook=Decimal)
+
+#: The last lines of streams that the service could not go on with. None of them is JSON, CSV or a whole page.
+_BROKEN_OFF = (
+    b'{"code": "service_unavailable", "detail": "This broke off. Ask again."',
+    b'"service_unavailable: This broke off. Ask again.',
+    b"<p><strong>The page broke off. Load it again.</strong>",
+)
 
 _Convert = Callable[[Any], Any] | None
 
@@ -78,13 +86,16 @@ def _dataclass_converter(kind: type) -> _Convert:
 
 
 class LineReader:
-    """Makes items of the chunks of a stream: `feed` each chunk, then `end`."""
+    """Makes items of the chunks of a stream: `feed` each chunk, then `end`.
 
-    def __init__(self, kind: Any, media_type: str) -> None:
-        self._kind = kind
-        self._is_csv = media_type == "text/csv"
+    Both raise ServiceUnreachable if the service could not go on.
+    """
+
+    def __init__(self, request: Lines[Any]) -> None:
+        self._kind, self._operation = request.answer, request.operation
+        self._is_csv = request.accept == "text/csv"
         # A cell or a page may have empty lines.
-        self._is_raw = kind is bytes and media_type != "application/x-ndjson"
+        self._is_raw = self._kind is bytes and request.accept != "application/x-ndjson"
         self._names: list[str] | None = None
         self._rest = b""
 
@@ -100,6 +111,8 @@ class LineReader:
             yield from self._item(self._rest)
 
     def _item(self, line: bytes) -> Iterator[Any]:
+        if line in _BROKEN_OFF:
+            raise ServiceUnreachable(f"{self._operation} broke off: the service could not go on.")
         if self._is_raw:
             yield line
         elif not line.strip():

@@ -138,7 +138,7 @@ class Client(_Base):
 
     def _lines(self, request: Lines[T]) -> Iterator[T]:
         answer = self.send(conversations.exchange(request, self._policy, is_streamed=True))
-        reader = LineReader(request.answer, request.accept)
+        reader = LineReader(request)
         with closing(answer.stream):
             while (chunk := answer.stream.take()) is not None:
                 yield from reader.feed(_whole(request, chunk))
@@ -228,7 +228,7 @@ class AsyncClient(_Base):
 
     async def _lines(self, request: Lines[T]) -> AsyncGenerator[T, None]:
         answer = await self.send(conversations.exchange(request, self._policy, is_streamed=True))
-        reader = LineReader(request.answer, request.accept)
+        reader = LineReader(request)
         with closing(answer.stream):
             while (chunk := await self._in_thread(answer.stream.take)) is not None:
                 for item in reader.feed(_whole(request, chunk)):

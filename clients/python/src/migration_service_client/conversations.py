@@ -49,6 +49,14 @@ class Answer:
         """Return whether it is what was asked for."""
         return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
 
+    @property
+    def is_cut_off(self) -> bool:
+        """Return whether it is JSON without its end, because the service could not go on."""
+        if not self.is_ok or not self.headers.get("content-type", "").startswith("application/json"):
+            return False
+        text = self.body.strip()
+        return (text[:1], text[-1:]) not in ((b"{", b"}"), (b"[", b"]"))
+
     def retry_after(self) -> float | None:
         """Return the seconds that the service wants to pass before the next request, or None."""
         text = self.headers.get("retry-after", "")
@@ -136,6 +144,8 @@ def exchange(request: Request[Any], policy: Policy, *, is_streamed: bool = False
     while True:
         tries += 1
         answer: Answer | NoAnswer = yield Send(request, token, is_streamed)
+        if isinstance(answer, Answer) and answer.is_cut_off and not is_streamed:
+            answer = NoAnswer("The answer broke off")
         _log(request, answer, tries)
         if isinstance(answer, Answer) and answer.is_ok:
             return answer

@@ -1,5 +1,6 @@
 """The place of a request in its web process (`shares`): taken when the sender is known, left at the end."""
 
+import logging
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.db.cancelling import Work
 from migration_service.errors import ShareUsedError
 from migration_service.services.access.throttle import client_of
+
+logger = logging.getLogger(__name__)
 
 #: Seconds after which a long answer begins, and between the pieces that tell whether the client has gone.
 PATIENCE, _BETWEEN_PIECES = 3.0, 1.0
@@ -110,15 +113,21 @@ class Turns:
 
     Between pieces, a slow client holds up nobody. Requests of the console have no turns. While a piece is
     made, empty ones let the web server see whether the client is still there. If not, the statements are
-    cancelled.
+    cancelled. An error does not reach the web server, which would end the response as if it were complete.
     """
 
     def __init__(
-        self, begin: Callable[[], list[Any]], pieces: Iterator[Any], work: Work[Any] | None = None
+        self,
+        begin: Callable[[], list[Any]],
+        pieces: Iterator[Any],
+        work: Work[Any] | None = None,
+        *,
+        broken_off: bytes = b"",
     ) -> None:
         """Call `begin`, which returns the first pieces and whose errors are raised, if it takes no longer.
 
-        `work` is what `begin` waits for, if that is known to take longer than PATIENCE.
+        `work` is what `begin` waits for, if that is known to take longer than PATIENCE. `broken_off` is sent
+        instead of the pieces from the first one on that cannot be made.
         """
         self._places, self._place = resources().places, g.get("place")
         self._connections = resources().connections
@@ -128,6 +137,7 @@ class Turns:
         self._cost = self._place.cost() if self._place else 0.0
         g.keeps_turn = True
         self._work, self._begin = work, begin
+        self._broken_off = broken_off
         #: What is sent while the client waits: blanks, which JSON and HTML may have, or nothing.
         self._blank = b"" if work is None else b" "
         if work is None:
@@ -135,7 +145,7 @@ class Turns:
             self._begin = first.result
             if first.wait(PATIENCE):
                 first.result()
-        self._made = self._make()
+        self._made = self._make_all()
 
     def __iter__(self) -> Iterator[Any]:
         """Return the pieces."""
@@ -152,7 +162,14 @@ class Turns:
         if self._place is not None:
             self._places.leave(self._place)
 
-    def _make(self) -> Generator[Any, None, None]:
+    def _make_all(self) -> Generator[Any, None, None]:
+        try:
+            yield from self._make()
+        except Exception:
+            logger.exception("A response broke off, because the rest of it could not be made.")
+            yield self._broken_off
+
+    def _make(self) -> Iterator[Any]:
         yield from self._waiting()
         yield from self._begin()
         while True:

@@ -14,6 +14,13 @@ from migration_service.formats import ResultFormat
 
 #: A header is shorter than this.
 _HEADER = 200
+#: The end of a response that broke off. No parser takes it for a complete line, and our client knows it. JSON
+#: and ZIP archives without their ends need none.
+_BROKEN_OFF = {
+    "application/x-ndjson": b'\n{"code": "service_unavailable", "detail": "This broke off. Ask again."\n',
+    "text/csv": b'\n"service_unavailable: This broke off. Ask again.\n',
+    "text/html": b"\n<p><strong>The page broke off. Load it again.</strong>\n",
+}
 CONTENT_TYPES = {ResultFormat.NDJSON: "application/x-ndjson", ResultFormat.CSV: "text/csv"}
 
 
@@ -21,7 +28,8 @@ def stream(pieces: Iterable[str] | Iterable[bytes], content_type: str) -> Respon
     """Return the response that sends these pieces.
 
     The first one is read now, and another one if it is only a header. An early database error then still gets
-    an error status. A later one breaks the response off.
+    an error status. A later one breaks the response off: the client finds no JSON, a line without an end, or
+    a sentence on the page.
     """
     iterator: Iterator[str | bytes] = iter(pieces)
 
@@ -31,7 +39,9 @@ def stream(pieces: Iterable[str] | Iterable[bytes], content_type: str) -> Respon
             beginning += islice(iterator, 1)
         return beginning
 
-    return Response(Turns(begin, iterator), headers={"Content-Type": content_type})
+    broken_off = _BROKEN_OFF.get(content_type.partition(";")[0], b"")
+    turns = Turns(begin, iterator, broken_off=broken_off)
+    return Response(turns, headers={"Content-Type": content_type})
 
 
 def zip_files(files: Mapping[str, Iterable[bytes]]) -> Iterator[bytes]:
