@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +25,6 @@ from migration_service_client.command import main as client_main
 
 _MAINS: dict[str, click.Group] = {"migration-service": main, "migration-client": client_main}
 
-ROOT = Path(__file__).resolve().parents[2]
 #: What the shell starts. It imports little, and nothing of the environment's packages.
 _CLIENT = """\
 #!{python} -IS
@@ -47,7 +47,7 @@ def warm_command(folder: Path) -> Iterator[None]:
         command = folder / name
         command.write_text(_CLIENT.format(python=sys.executable, address=address))
         command.chmod(0o755)
-    path = os.environ | {"PYTHONPATH": str(ROOT / "clients/python/src")}
+    path = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     server = subprocess.Popen([sys.executable, __file__, address], stdout=subprocess.PIPE, env=path)
     try:
         assert server.stdout
@@ -92,6 +92,7 @@ def _run(client: socket.socket) -> None:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    time.tzset()
     sys.argv = arguments
     status = _status()
     client.sendall(bytes([status]))

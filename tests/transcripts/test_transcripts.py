@@ -27,6 +27,8 @@ def test_the_commands_that_need_no_service_print_what_the_page_says(
     page: Path, commands: str, tmp_path: Path
 ) -> None:
     environment = os.environ | {"PATH": commands, "HOME": str(tmp_path), "COLUMNS": "100"}
+    # No output depends on the time zone of the machine, or on its language.
+    environment |= {"TZ": "America/St_Johns", "LC_ALL": "C.UTF-8"}
     printed = run(page, tmp_path, environment)
     if _WRITE:
         page.write_text(printed)

@@ -112,8 +112,8 @@ class Summary:
         """Add the findings of a line."""
         self.lines += 1
         self.failed += bool(checked.errors)
-        self.errors.update({item.code for item in checked.errors})
-        self.warnings.update({item.code for item in checked.warnings})
+        self.errors.update(dict.fromkeys((item.code for item in checked.errors), 1))
+        self.warnings.update(dict.fromkeys((item.code for item in checked.warnings), 1))
         for item in (*checked.errors, *checked.warnings):
             examples = self.examples.setdefault(item.code, [])
             if len(examples) < EXAMPLES:

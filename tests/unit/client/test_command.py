@@ -7,7 +7,6 @@ import sys
 from configparser import ConfigParser
 from datetime import UTC, datetime
 from importlib.metadata import requires
-from pathlib import Path
 from typing import Any
 
 import click
@@ -35,23 +34,6 @@ def test_the_help_of_each_command_begins_with_its_line_in_the_list() -> None:
     assert run("no-such-command").exit_code == 2
 
 
-@pytest.mark.parametrize("arguments", [("go-live", "start"), ("accounts", "skip"), ("undo", "start")])
-def test_a_line_without_an_account_ends_a_command_that_takes_accounts_of_a_file(
-    arguments: tuple[str, ...], tmp_path: Path
-) -> None:
-    """Without any account, a go-live would be that of the whole supplier."""
-    file = tmp_path / "vanished.ndjson"
-    file.write_text('{"external_account_number": "1"}\n\n{"account": "2"}\n')
-    decided = ("--yes", "--reason", "?") if arguments[0] == "undo" else ("--reason", "?")
-    more = ("--yes",) if arguments[0] == "go-live" else decided
-    place = ("--accounts-of", str(file), "--url", "http://127.0.0.1:1")
-    done = run(*arguments, "NORTHSTAR", *more, *place, MIGRATION_CLIENT_KEY="k")
-    assert (done.exit_code, done.output) == (
-        2,
-        f"Error: {file}: line 3 has no valid external_account_number.\n",
-    )
-
-
 def test_the_help_imports_no_command_and_no_http_library() -> None:
     script = (
         "import sys\n"
@@ -65,33 +47,6 @@ def test_the_help_imports_no_command_and_no_http_library() -> None:
     )
     assert "migration_service_client.command" in done.stderr.split()
     assert not {"migration_service_client.client", "pycurl", "ssl"} & set(done.stderr.split())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "environment", "says"),
-    [
-        ([], {}, "No address of the service is given. Use --url or --profile"),
-        (["--url", "example.com"], {"KEY": "k"}, "'example.com' is not an address that begins with https://"),
-        (["--url", "http://127.0.0.1:1"], {}, "No API key is in the variable MIGRATION_CLIENT_KEY."),
-        (["--url", "http://127.0.0.1:1", "--key-file", "none"], {}, "none: No such file or directory."),
-        (["--url", "http://127.0.0.1:1"], {"KEY_FILE": "empty"}, "No API key is in empty."),
-        (["--url", "http://127.0.0.1:1", "--key-file", "bytes"], {}, "bytes has no API key, which has ASCII"),
-    ],
-)
-def test_what_keeps_a_command_from_running_is_one_sentence(
-    arguments: list[str],
-    environment: dict[str, str],
-    says: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("empty").write_text("\n")
-    Path("bytes").write_bytes(b"\xff\xfe\x00")
-    given = {f"MIGRATION_CLIENT_{name}": value for name, value in environment.items()}
-    result = run("status", *arguments, **given)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith(f"Error: {says}")
 
 
 def test_no_option_takes_a_key() -> None:
@@ -127,55 +82,3 @@ def test_the_client_without_extras_needs_fewer_than_ten_packages() -> None:
             wanted += [it for it in requires(name) or [] if ";" not in it]
     assert {"click", "pycurl"} <= needed
     assert len(needed) + 1 < 10
-
-
-_KEY = "ami_0123456789_" + "k" * 40
-
-
-def _run(folder: Path, *arguments: str, given: str = "", **environment: str) -> Result:
-    return CliRunner().invoke(
-        main, arguments, input=given, env={"XDG_CONFIG_HOME": str(folder), **environment}
-    )
-
-
-def test_profiles_are_kept_where_only_their_owner_reads_them(tmp_path: Path) -> None:
-    for name, url in (("default", "http://127.0.0.1:1"), ("test", "http://127.0.0.1:2")):
-        kept = _run(tmp_path, "configure", name, "--url", url, given=f"{_KEY}\n")
-        assert kept.exit_code == 0, kept.output
-        assert _KEY not in kept.output
-    file = tmp_path / "migration-client" / "profiles.json"
-    assert file.stat().st_mode & 0o777 == 0o600
-    listed = _run(tmp_path, "configure").stdout
-    assert "test\thttp://127.0.0.1:2" in listed
-    assert _KEY not in listed
-    show = ("api-keys", "show", "--patience", "0")
-    for arguments, environment, port in (
-        (show, {}, 1),
-        (("--profile", "test", *show), {"MIGRATION_CLIENT_URL": "http://127.0.0.1:3"}, 2),
-        (show, {"MIGRATION_CLIENT_PROFILE": "test"}, 2),
-        (show, {"MIGRATION_CLIENT_URL": "http://127.0.0.1:3", "MIGRATION_CLIENT_KEY": "k"}, 3),
-    ):
-        tried = _run(tmp_path, *arguments, **environment)
-        assert (tried.exit_code, f"127.0.0.1:{port} " in tried.stderr) == (2, True), tried.stderr
-    file.chmod(0o640)
-    assert "Others can read the keys in " in _run(tmp_path, *show).stderr
-    file.chmod(0o600)
-    assert _run(tmp_path, "configure", "test", "--remove").exit_code == 0
-    assert (
-        "There is no profile 'test'. There are: default." in _run(tmp_path, "--profile", "test", *show).stderr
-    )
-    file.write_text("[1]")
-    assert "is not a file of profiles" in _run(tmp_path, *show).stderr
-
-
-def test_a_key_is_not_sent_to_another_address_than_its_own(tmp_path: Path) -> None:
-    _run(tmp_path, "configure", "default", "--url", "http://127.0.0.1:1", given=_KEY)
-    for arguments, says in (
-        (("--profile", "default", "suppliers", "list", "--url", "http://x"), "Leave out --url."),
-        (("suppliers", "list", "--url", "http://127.0.0.1:1"), "No API key is in the variable"),
-        (("configure", "x", "--url", "ftp://x"), "begins with https://"),
-        (("configure", "x", "--url", "http://x"), "Expected an API key"),
-        (("configure", "x"), "Expected --url or --remove"),
-    ):
-        result = _run(tmp_path, *arguments)
-        assert (result.exit_code, says in result.stderr) == (2, True), result.output

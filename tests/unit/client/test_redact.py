@@ -4,22 +4,18 @@ import json
 from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import msgspec
 import pytest
-from click.testing import CliRunner, Result
 
 from migration_payloads.files.ndjson import Line
 from migration_payloads.schemas.json import encode_json, parse_json
-from migration_service_client.command import main
 from migration_service_client.command.book_profile import profile_book
 from migration_service_client.command.redact import Redaction, find
 from migration_service_local.samples import FAULTS, break_account, generate_accounts
 from migration_service_local.samples.faults import choose_fault
-from support.batch_client import ndjson
 
 #: What a test looks for in the output is long enough not to be there by chance.
 _TELLING = 6
@@ -236,57 +232,3 @@ def test_a_word_that_its_list_does_not_have_may_be_a_name() -> None:
     (ledger,) = Redaction(b"k").redact(payload)["ledgers"]
     listed, other = ledger["transactions_in_open_settlement_period"]
     assert (listed, other["payment_type"] != "JANSEN") == (written[0], True)
-
-
-def redact(folder: Path, lines: list[Any], *arguments: str) -> tuple[Result, list[dict[str, Any]]]:
-    (folder / "book").write_bytes(ndjson(lines, compress=True))
-    out = folder / "out"
-    result = CliRunner().invoke(main, ["redact", str(folder / "book"), "-o", str(out), *arguments])
-    return result, [json.loads(line) for line in out.read_bytes().splitlines()]
-
-
-def test_the_same_value_is_replaced_in_the_same_way_within_a_file_only(tmp_path: Path) -> None:
-    lines = list(generate_accounts(2, supplier="S", first=40))
-    lines[1]["customers"] = lines[0]["customers"]
-    first, second = (redact(tmp_path, lines)[1] for _ in range(2))
-    assert first[0]["customers"] == first[1]["customers"]
-    assert first[0]["external_account_number"] != second[0]["external_account_number"]
-    numbers = [it["number"] for it in first[0]["statements"]]
-    named = [
-        it["associated_invoice_number"]
-        for it in first[0]["ledgers"][0]["historical_statement_transactions"]
-        if "associated_invoice_number" in it
-    ]
-    assert set(named) <= set(numbers)
-    assert named
-
-
-def test_only_the_lines_that_are_asked_for_are_written(tmp_path: Path) -> None:
-    sound, other = generate_accounts(2, supplier="S")
-    broken = {name: value for name, value in other.items() if name != "external_account_number"}
-    result, written = redact(tmp_path, [sound, broken, sound], "--failed")
-    assert (result.exit_code, [it.get("external_account_number") for it in written]) == (0, [None])
-    result, written = redact(tmp_path, [sound, broken, sound], "--line", "1", "--line", "3")
-    assert (result.exit_code, len(written)) == (0, 2)
-    assert result.output == f"2 accounts written to {tmp_path / 'out'}.\n"
-
-
-def test_lines_that_cannot_be_written_are_named(tmp_path: Path) -> None:
-    [sound] = generate_accounts(1, supplier="S")
-    result, written = redact(
-        tmp_path, [sound, b"{", b'"Jansen"'], "--line", "2", "--line", "3", "--line", "4", "--json"
-    )
-    assert (result.exit_code, len(written), "Jansen" in str(written)) == (1, 1, False)
-    left_out = json.loads(result.output)["left_out"]
-    assert [it["line_number"] for it in left_out] == [2, 4]
-    assert left_out[0]["reason"].startswith("It cannot be read: ")
-    assert left_out[1]["reason"] == "The file has no such account."
-
-
-def test_the_book_is_not_overwritten(tmp_path: Path) -> None:
-    book = tmp_path / "book"
-    book.write_bytes(b"{}\n")
-    result = CliRunner().invoke(main, ["redact", str(book), "-o", str(book)])
-    assert result.exit_code == 2
-    assert result.stderr == f"Error: {book} is the file that is read. Name another one.\n"
-    assert book.read_bytes() == b"{}\n"

@@ -80,12 +80,16 @@ class _Profile:
     def paths(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield each path with what is known of it."""
         read = f"{literal(str(self.path))}, maximum_object_size = {max(2 * self.longest, 1_000_000)}"
+        # DuckDB does not tell an empty object from a value of several types.
+        objects = r"regexp_replace(json, '\{\s*\}', 'null', 'g')"
         structures = (
-            f"select distinct json_structure(json)::varchar from read_ndjson_objects({read}) order by 1"
+            f"select distinct json_structure({objects})::varchar from read_ndjson_objects({read}) order by 1"
         )
-        structure: Any = "NULL"
+        structure: Any = {}
         for (text,) in self.db.execute(structures).fetchall():
             structure = _merge(structure, msgspec.json.decode(text))
+        if not structure:
+            return
         if (apart := _apart(structure, structure)) != structure:
             self._rewrite(structure)
             structure, read = apart, read.replace(_BOOK, _BOOK_APART)

@@ -249,7 +249,7 @@ def _rows(reading: Reading) -> str:
     faults = Counter(it.code for it in reading.faults)
     rest = "".join(f", {number} {code}" for code, number in faults.most_common())
     utf8 = f", {reading.in_utf8.total()} of them UTF-8" if reading.in_utf8.total() else ""
-    return f"{reading.read.total()} rows{utf8}{rest}"
+    return f"{count(reading.read.total(), 'row')}{utf8}{rest}"
 
 
 def _columns(conversion: Conversion, reading: Reading) -> Iterator[_Column]:
@@ -258,13 +258,13 @@ def _columns(conversion: Conversion, reading: Reading) -> Iterator[_Column]:
         number, distinct, *counts = conversion.ask(_counts(reading.source.name, column))[0]
         size = len(_FORMS)
         forms = list(zip(_FORMS, counts[:size], counts[size : 2 * size], strict=True))
-        words = [f"{number} values", f"{distinct} different"]
-        is_date = 2 * max(count for _, count, _ in forms) >= number
+        words = [count(number, "value"), f"{distinct} different"]
+        is_date = 2 * max(days for _, days, _ in forms) >= number
         if is_date:
             words += [
-                f"{form} {count}" + (f" ({both} ambiguous: {_FORMS[form]})" if both else "")
-                for form, count, both in forms
-                if count
+                f"{form} {days}" + (f" ({both} ambiguous: {_FORMS[form]})" if both else "")
+                for form, days, both in forms
+                if days
             ]
         signs = [(sign, it) for sign, it in zip(_SIGNS, counts[2 * size :], strict=True) if it]
         words += [f"decimal {sign} {it}" for sign, it in signs]

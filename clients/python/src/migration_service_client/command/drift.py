@@ -171,7 +171,7 @@ def _codes(pair: _Pair) -> Iterator[tuple[str, str]]:
         (other, one, "new_code", (pair.new, pair.old)),
         (one, other, "gone_code", (pair.old, pair.new)),
     ):
-        for code in these.keys() - those.keys():
+        for code in (it for it in these if it not in those):
             share = these[code] / sum(these.values())
             if share * min(it.get("weight", 0) for it in known) >= _EXPECTED:
                 words = ("is new", "have") if side == "new_code" else ("is gone", "had")

@@ -252,7 +252,7 @@ def _fix_line(text: bytes, number: int, terms: _Terms, accepts: Accepts, report:
         account = validate_text(text, *terms)
     except ParseError as error:
         report.failed += 1
-        report.errors.update({item.code for item in error.errors})
+        report.errors.update(dict.fromkeys((item.code for item in error.errors), 1))
         return text
     if not account.errors and not account.warnings:
         return text

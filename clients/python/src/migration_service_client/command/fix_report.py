@@ -64,8 +64,8 @@ class Report:
     def leave(self, account: ValidatedAccount) -> None:
         """Count what is left in a line."""
         self.failed += bool(account.errors)
-        self.errors.update({item.code for item in account.errors})
-        self.warnings.update({item.code for item in account.warnings})
+        self.errors.update(dict.fromkeys((item.code for item in account.errors), 1))
+        self.warnings.update(dict.fromkeys((item.code for item in account.warnings), 1))
 
     def show(self, *, as_json: bool, values: bool) -> None:
         """Print the report. `values`: show those of persons."""

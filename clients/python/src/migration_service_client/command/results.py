@@ -49,8 +49,10 @@ def _show(lines: Iterator[Record], as_json: bool, target: str) -> None:
         return
     kept = list(lines)
     rows = find_rows(book, (place for it in kept for place in _places(it)))
-    made_of = ([rows[it] for it in _places(line) if it in rows] for line in kept)
-    shown = (_row(line) | {"made_of": found} for line, found in zip(kept, made_of, strict=True))
+    made_of = (dict.fromkeys(rows[it] for it in _places(line) if it in rows) for line in kept)
+    shown = (
+        _row(line) | {"made_of": "; ".join(found) or None} for line, found in zip(kept, made_of, strict=True)
+    )
     show_list(shown, as_json, nothing="No such line.")
 
 

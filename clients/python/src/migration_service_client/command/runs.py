@@ -104,7 +104,7 @@ class Runs:
 
 def make_order(book: Book, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what identifies a run: the file and all options that say what is done with it."""
-    return {"file": book.path.name, "sha256": book.sha256, **options}
+    return {"file": book.path.name, "sha256": book.sha256, **dict(sorted(options.items()))}
 
 
 def journal_of(file: Path) -> Path:
@@ -135,7 +135,8 @@ def find_run(target: str) -> Run | None:
 
 
 def _without_round(order: Mapping[str, Any]) -> str:
-    return json.dumps({name: it for name, it in order.items() if name not in ("round", "file")})
+    # Older journals have the options as they stood on the command line.
+    return json.dumps({name: order[name] for name in sorted(order) if name not in ("round", "file")})
 
 
 def _require_same_file(last: Run, order: Mapping[str, Any], path: Path) -> None:

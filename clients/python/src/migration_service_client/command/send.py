@@ -10,7 +10,7 @@ import click
 
 from migration_payloads.files.output import OutputPath, say
 from migration_payloads.moments import show_moment
-from migration_service_client import Client, ServiceError, idempotency_key
+from migration_service_client import Client, ServiceError, UnexpectedAnswer, idempotency_key
 from migration_service_client.answers import parse
 from migration_service_client.command.book import is_small, read_book, read_lines
 from migration_service_client.command.errors import CannotRunError
@@ -163,7 +163,10 @@ def send(  # the options of a command are its arguments
 
 
 def _read_totals(file: Path) -> dict[str, Any]:
-    totals = parse(file.read_bytes())
+    try:
+        totals = parse(file.read_bytes())
+    except UnexpectedAnswer:
+        totals = None
     if not isinstance(totals, dict):
         raise CannotRunError(f"{file} has no control totals: expected a JSON object.")
     return totals

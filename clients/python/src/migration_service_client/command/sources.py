@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from migration_service_client.command.errors import CannotRunError
+from migration_service_client.command.output import count
 from migration_service_client.command.spreadsheet import read_sheet
 
 #: `_row` is the number of the file times this, and the line.
@@ -223,14 +224,14 @@ class Reading:
             line, header = 1, next(lines, b"").removeprefix(codecs.BOM_UTF8)
             self._take_header(path, self._read_header(path, header, grammar))
         delimiter, quote = self.source.delimiter.encode(), self.source.quote.encode() or b"\0"
-        comment, blank, count = self.source.comment.encode(), delimiter + b" \t", len(self.columns) - 1
+        comment, blank, width = self.source.comment.encode(), delimiter + b" \t", len(self.columns) - 1
         start, sound, longest, previous = number * LINES, 0, 0, b""
         for content in lines:
             line += 1
             if comment and content.startswith(comment):
                 self.left_out[number, "comment"] += 1
             elif (
-                content.count(delimiter) == count
+                content.count(delimiter) == width
                 and quote not in content
                 and content.isascii()
                 and b"\0" not in content
@@ -289,12 +290,12 @@ class Reading:
 
     def _read_on(self, odd: "_Odd", further: list[bytes]) -> Iterator[str]:
         """Yield the further lines of a row, up to the one that closes its quote. Raise _NoRowError."""
-        count, delimiter, size = len(self.columns) - 1, self.source.delimiter.encode(), 0
+        width, delimiter, size = len(self.columns) - 1, self.source.delimiter.encode(), 0
         like_rows, is_closed = 0, False
         for content in odd.lines:
             further.append(content)
             size += len(content)
-            like_rows += content.count(delimiter) == count and not self.source.multiline
+            like_rows += content.count(delimiter) == width and not self.source.multiline
             text = content.decode("latin-1")
             is_open = odd.grammar.stays_open(text) or odd.grammar.opens_again(text)
             is_closed = not is_open and bool(odd.grammar.closes(text))
@@ -305,10 +306,8 @@ class Reading:
             further.clear()
             raise _NoRowError("broken_quotes", "A quote is opened and never closed.")
         if like_rows:
-            detail = (
-                f"{like_rows} of these lines look like rows, but are between quotes: one was never closed."
-            )
-            raise _NoRowError("swallowed_rows", detail)
+            rows = count(like_rows, "row")
+            raise _NoRowError("swallowed_rows", f"A quote is never closed: it has what looks like {rows}.")
         for content in further:
             yield self._decode(content, odd.number)
 
@@ -331,8 +330,8 @@ class Reading:
         tokens = _tokens(piece for it in pieces for piece in odd.grammar.pieces(it))
         last = self.faults[-1] if self.faults else None
         if last and is_short and (last.file, last.last + 1, last.code) == (odd.number, odd.line, fault.code):
-            whole = Fault(last.file, last.first, odd.line, fault.code, fault.detail, last.tokens | tokens)
-            self.faults[-1] = whole
+            says = "The number of cells of each of these rows is not that of the header."
+            self.faults[-1] = Fault(last.file, last.first, odd.line, fault.code, says, last.tokens | tokens)
         else:
             self._add_fault(odd.number, odd.line, odd.line + len(further), fault, tokens)
 
@@ -371,7 +370,7 @@ class _NoRowError(Exception):
 class _WrongNumberError(_NoRowError):
     def __init__(self, found: int, expected: int) -> None:
         super().__init__(
-            "wrong_number_of_cells", f"The row has {found} cells, but the header has {expected}."
+            "wrong_number_of_cells", f"The row has {count(found, 'cell')}, but the header has {expected}."
         )
         self.is_short = found < expected
 
