@@ -8,7 +8,7 @@ import click
 from sqlalchemy.orm import Session
 
 from migration_service.cli.options import BY, WORDS
-from migration_service.cli.output import json_option, pick, show_done, show_record, show_tree, together
+from migration_service.cli.output import count, json_option, pick, show_done, show_record, show_tree, together
 from migration_service.cli.session import open_session, read_settings
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountNotStagedError
@@ -101,8 +101,15 @@ def erase(
         owner = get_import_supplier(session, supplier, organisation_id=None)
         erased = erase_account(session, owner, external_account_number, reason=reason, by=by)
     record = {"import_supplier": supplier, **erased}
-    lines = "{customers} customers, {batch_lines} lines, {kept_answers} kept answers".format_map(erased)
-    show_done(record, as_json, f"Account {external_account_number!r} of {supplier!r} was erased: {lines}.")
+    told = ", ".join(
+        count(erased[name], noun)
+        for name, noun in (
+            ("customers", "customer"),
+            ("batch_lines", "line"),
+            ("kept_answers", "kept answer"),
+        )
+    )
+    show_done(record, as_json, f"Account {external_account_number!r} of {supplier!r} was erased: {told}.")
 
 
 def _change(

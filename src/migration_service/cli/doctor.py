@@ -9,7 +9,7 @@ import click
 
 from migration_payloads.files.output import OutputPath
 from migration_service.celery_app import create_celery
-from migration_service.cli.output import escape_controls, json_option, show_json
+from migration_service.cli.output import count, escape_controls, json_option, show_json
 from migration_service.cli.session import open_session, read_settings
 from migration_service.doctor.bundle import write_bundle
 from migration_service.doctor.diagnosis import Diagnosis, ServiceParts, Verdict
@@ -95,6 +95,6 @@ def _list_lost(files: tuple[TextIO, ...], as_json: bool) -> None:
         what = escape_controls(f"{answer.at}  {answer.request_id}  {subject}  {it.acknowledged}")
         click.echo(f"{click.style('lost', fg='red', bold=True)}  {what}; the database has {it.found}")
     if not as_json:
-        click.echo(f"{len(answers)} acknowledgements, of which the database lacks {len(lost)}.")
+        click.echo(f"{count(len(answers), 'acknowledgement')}, of which the database lacks {len(lost)}.")
     if lost:
         raise click.exceptions.Exit(1)

@@ -57,6 +57,10 @@ def escape_json(text: str) -> str:
     return CONTROLS.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
+def _write_json(value: Any) -> str:
+    return escape_json(encode_json(write_moments(value)).decode())
+
+
 def count(number: int, noun: str) -> str:
     """Return a number with its noun: `1 account`, `2 accounts`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
@@ -64,7 +68,7 @@ def count(number: int, noun: str) -> str:
 
 def show_json(value: Any) -> None:
     """Print a value as one line of JSON."""
-    click.echo(escape_json(encode_json(write_moments(value)).decode()))
+    click.echo(_write_json(value))
 
 
 def show_list(records: Sequence[Record], as_json: bool, *, nothing: str) -> None:
@@ -136,4 +140,6 @@ def _readable(value: Any) -> str:
             return show_moment(value)
         case list():
             return "\n".join(_readable(item) for item in value)
+        case dict():
+            return _write_json(value)
     return escape_controls(str(value))

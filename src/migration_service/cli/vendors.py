@@ -1,6 +1,6 @@
 """`migration-service vendors`."""
 
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 import click
 
@@ -13,6 +13,16 @@ from migration_service.services.setup.vendors import (
     list_payment_vendors,
     set_vendor_rate,
 )
+
+
+def _number(text: str) -> Decimal:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if not number.is_finite():
+        raise click.BadParameter(f"{text!r} is not a number.")
+    return number
 
 
 @click.group()
@@ -58,7 +68,7 @@ def create(
 
 @vendors.command("set-rate")
 @click.argument("name")
-@click.argument("calls_per_second", type=Decimal)
+@click.argument("calls_per_second", type=_number)
 @click.option(
     "--organisation",
     metavar="NAME",

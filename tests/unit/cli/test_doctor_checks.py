@@ -365,13 +365,3 @@ def test_what_only_the_old_primary_had_is_named(run: Run, supplier: SupplierClie
     status, found = ask(run, tmp_path, staged, told)
     assert [(it["acknowledged"], it["found"]) for it in found] == [("created as A-1", "the account, PENDING")]
     assert found[0]["external_account_number"] == known["external_account_number"]
-
-
-def test_people_read_how_many_acknowledgements_were_compared(
-    run: Run, supplier: SupplierClient, tmp_path: Path
-) -> None:
-    file = tmp_path / "access.log"
-    file.write_text(json.dumps(line(PROCESS, 201, "gone")))
-    result = run("doctor", "--after-failover", str(file))
-    assert result.exit_code == 1
-    assert result.stdout.endswith("1 acknowledgements, of which the database lacks 1.\n")

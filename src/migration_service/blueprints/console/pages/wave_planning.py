@@ -24,6 +24,7 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import ErrorItem, RequestFailedValidationError
 from migration_service.schemas.waves import WavePlanBodySchema
 from migration_service.services.batches import clock
+from migration_service.services.batches.error_thresholds import fit_to_wave
 from migration_service.services.waves.orders import MAX_WAVES, PlanOrder, WaveOrder, read_plan
 from migration_service.services.waves.plans import count_pending, plan_waves, preview_plan
 
@@ -277,7 +278,7 @@ def _describe(order: PlanOrder, wave: WaveOrder, size: int) -> str:
         start = _("%(accounts)s, at %(window)s", accounts=accounts, window=window)
     parts = [start]
     if wave.error_threshold is not None:
-        words = write_threshold(wave.error_threshold.to_dict())
+        words = write_threshold(fit_to_wave(wave.error_threshold, size).to_dict())
         parts.append(_("paused when %(words)s", words=words))
     if wave.lines_per_minute is not None:
         parts.append(_("at most %(n)s per minute", n=write_number(wave.lines_per_minute)))
