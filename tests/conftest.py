@@ -14,12 +14,15 @@ from unittest.mock import patch
 import pytest
 from argon2 import PasswordHasher
 from celery import current_app
+from click.testing import CliRunner, Result
 from flask import Flask
 from hypothesis import settings as hypothesis_settings
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.app import create_app
+from migration_service.blueprints.requests.resources import resources
 from migration_service.celery_app import create_celery
+from migration_service.cli import main
 from migration_service.config import Settings
 from migration_service.db import known_commits, reference
 from migration_service.db.cancelling import is_followed
@@ -28,6 +31,7 @@ from migration_service.loading import begin_loading, end_loading
 from migration_service.services.access import operators
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
+from support.commands import Run
 from support.described import DescribedClient
 from support.factories import Customer, close_celery, close_resources, disconnect, make_customer
 from support.imported_account import ImportedAccount
@@ -245,6 +249,40 @@ def app(migrated: Settings) -> Iterator[Flask]:
     app.test_client_class = DescribedClient
     yield app
     disconnect(app)
+
+
+@pytest.fixture(scope="session")
+def console_app(migrated: Settings, app: Flask) -> Iterator[Flask]:
+    """The web application with the console."""
+    with_console = create_app(replace(migrated, console=True))
+    with_console.testing = with_console.extensions["migration_service_console"].testing = True
+    with app.app_context():
+        resources().celery.set_current()
+    yield with_console
+    disconnect(with_console)
+
+
+@pytest.fixture
+def run(migrated: Settings) -> Run:
+    """Run `migration-service` with arguments, an input and further variables. It may fail, but not crash."""
+
+    def run(*arguments: str, given: bytes | str | None = None, **variables: str) -> Result:
+        environment = {
+            "DATABASE_URL": migrated.database_url,
+            "REDIS_URL": migrated.redis_url,
+            "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
+            "MIGRATION_SERVICE_HOME": "/nonexistent",
+            "MIGRATION_SERVICE_GO_LIVE_RECEIPT_HOURS": "0",
+            "COLUMNS": "100",
+            **variables,
+        }
+        result = CliRunner().invoke(
+            main, arguments, env=environment, input=given, prog_name="migration-service"
+        )
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        return result
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from documentation.warm_command import warm_command
-from transcripts.transcript import run
+from transcripts.transcript import read_or_write, run
 
 _FOLDER = Path(__file__).parent
-_WRITE = os.environ.get("TRANSCRIPTS") == "write"
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +29,4 @@ def test_the_commands_that_need_no_service_print_what_the_page_says(
     # No output depends on the time zone of the machine, or on its language.
     environment |= {"TZ": "America/St_Johns", "LC_ALL": "C.UTF-8"}
     printed = run(page, tmp_path, environment)
-    if _WRITE:
-        page.write_text(printed)
-    assert printed.splitlines() == page.read_text().splitlines()
+    assert printed.splitlines() == read_or_write(page, printed).splitlines()

@@ -6,9 +6,10 @@ Values that differ at each run are numbered as they appear (`<id 1>`), or only n
 TRANSCRIPTS=write writes what is printed now into the pages: read the difference before you commit it.
 """
 
+import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,8 +21,11 @@ _END = "\x1e"
 _NUMBERED = {
     "id": re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"),
     "key": re.compile(r"\bami_\w+"),
+    "account": re.compile(r"\bA-[0-9A-Z]{8}\b"),
+    "entry": re.compile(r"[\dT:.+Z-]+\|audit_entry \d+\b"),
+    "request": re.compile(r"\b(?:command )?[0-9a-f]{32}\b"),
 }
-_NAMED = {
+NAMED = {
     "<time>": re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d| UTC)?"),
     "<seconds> s": re.compile(r"\b\d+\.\d+ s\b"),
 }
@@ -38,30 +42,55 @@ class _Part:
 
 def run(page: Path, folder: Path, environment: Mapping[str, str]) -> str:
     """Run the commands of the page in the folder. Return the page with what they print now."""
+
+    def perform(commands: list[str]) -> Iterator[tuple[str, int]]:
+        script = "\n".join(f"{it}\nprintf '{_END}%d{_END}' $?" for it in commands)
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="backslashreplace",
+            check=False,
+        )
+        printed = iter(done.stdout.split(_END))
+        for _ in commands:
+            yield next(printed, "the shell has ended"), int(next(printed, "0"))
+
+    return rewrite(page, folder, perform)
+
+
+def rewrite(
+    page: Path,
+    folder: Path,
+    perform: Callable[[list[str]], Iterable[tuple[str, int]]],
+    *,
+    named: Mapping[str, re.Pattern[str]] = NAMED,
+) -> str:
+    """Return the page with what its commands print, and their exit statuses, according to `perform`."""
     parts = list(_parts(page.read_text()))
-    commands = [it.command for it in parts if it.command]
-    script = "\n".join(f"{it}\nprintf '{_END}%d{_END}' $?" for it in commands)
-    done = subprocess.run(
-        ["bash", "-c", script],
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="backslashreplace",
-        check=False,
-    )
-    printed = iter(_without_what_differs(done.stdout, folder).split(_END))
+    done = list(perform([it.command for it in parts if it.command]))
+    printed = _END.join(text for text, _ in done)
+    texts = iter(_without_what_differs(printed, folder, named).split(_END))
+    statuses = iter(status for _, status in done)
     lines: list[str] = []
     for part in parts:
         lines += part.lines
         if part.command:
-            text, status = next(printed, "the shell has ended"), next(printed, "0")
-            lines += [f"{_INDENT}{it}".rstrip() for it in text.splitlines()]
-            if status != "0":
+            lines += [f"{_INDENT}{it}".rstrip() for it in next(texts).splitlines()]
+            if status := next(statuses):
                 lines.append(f"{_INDENT}[{status}]")
     return "\n".join(lines) + "\n"
+
+
+def read_or_write(page: Path, printed: str) -> str:
+    """Return what the page says, after writing into it what is printed now if that is asked for."""
+    if os.environ.get("TRANSCRIPTS") == "write":
+        page.write_text(printed)
+    return page.read_text()
 
 
 def _parts(text: str) -> Iterator[_Part]:
@@ -84,11 +113,20 @@ def _parts(text: str) -> Iterator[_Part]:
     yield part
 
 
-def _without_what_differs(text: str, folder: Path) -> str:
+def find_numbered(text: str) -> dict[str, str]:
+    """Return each value that is numbered, by what stands for it."""
+    return {
+        f"<{name} {number}>": value
+        for name, pattern in _NUMBERED.items()
+        for number, value in enumerate(dict.fromkeys(pattern.findall(text)), start=1)
+    }
+
+
+def _without_what_differs(text: str, folder: Path, named: Mapping[str, re.Pattern[str]]) -> str:
     text = text.replace(str(folder), "<folder>")
-    for name, pattern in _NUMBERED.items():
-        for number, value in enumerate(dict.fromkeys(pattern.findall(text)), start=1):
-            text = text.replace(value, f"<{name} {number}>")
-    for name, pattern in _NAMED.items():
+    # A key begins with its prefix.
+    for name, value in sorted(find_numbered(text).items(), key=lambda it: -len(it[1])):
+        text = text.replace(value, name)
+    for name, pattern in named.items():
         text = pattern.sub(name, text)
     return text

@@ -1,29 +1,12 @@
 """The console with operators of each role, and a supplier with a batch that has failed lines."""
 
-from collections.abc import Iterator
-from dataclasses import replace
-
 import pytest
 from flask import Flask
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.app import create_app
-from migration_service.blueprints.requests.resources import resources
-from migration_service.config import Settings
 from migration_service.services.access.operators import OperatorRole
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, LogIn, make_operator
-from support.factories import disconnect
-
-
-@pytest.fixture(scope="session")
-def console_app(migrated: Settings, app: Flask) -> Iterator[Flask]:
-    with_console = create_app(replace(migrated, console=True))
-    with_console.testing = with_console.extensions["migration_service_console"].testing = True
-    with app.app_context():
-        resources().celery.set_current()
-    yield with_console
-    disconnect(with_console)
 
 
 @pytest.fixture

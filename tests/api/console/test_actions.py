@@ -17,28 +17,16 @@ from migration_service.models import (
     ApiKey,
     Batch,
     ImportSupplier,
-    Operator,
-    OperatorOrganisation,
-    Organisation,
     WebhookEndpoint,
 )
 from migration_service.services.access.api_keys import find_prefix, issue_api_key
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.batches.repeat import repeat_batch
-from migration_service.services.setup.organisations import create_organisation
 from support.audit import audited
 from support.batch_client import BatchClient, counts, ndjson
 from support.console_client import ConsoleClient, LogIn, make_operator
 from support.factories import MakeClient
 from support.imported_account import at_once
-
-
-def test_what_cannot_be_done_is_said_on_the_page_of_the_form(
-    administrator: ConsoleClient, broken_batch: str
-) -> None:
-    answer = administrator.send(f"/batches/{broken_batch}/pause/")
-    assert answer.status_code == 400
-    assert "batch_state_conflict" in answer.text
 
 
 def test_a_form_that_is_sent_several_times_acts_once_and_answers_the_same(
@@ -290,40 +278,3 @@ def test_a_bound_administrator_makes_nothing_for_another_organisation(
     shared = client.send("/setup/teams/new/", {"name": "Shared?", "organisation": own, "shared": "y"})
     assert shared.status_code == 303
     assert own in client.see("/setup/teams/")
-
-
-def test_suppliers_teams_and_operators_are_created(
-    administrator: ConsoleClient, log_in: LogIn, sessions: sessionmaker[Session]
-) -> None:
-    with sessions.begin() as session:
-        create_organisation(session, "New energy")
-    chosen = {"profile": "strict", "document_root": "s3://bucket/folder", "time_zone": "Europe/Lisbon"}
-    supplier = {"organisation": "New energy", "code": "NEW_ENERGY", **chosen}
-    assert administrator.act("/suppliers/new/", supplier)[0] == "/suppliers/NEW_ENERGY/"
-    administrator.send("/setup/teams/new/", {"name": "New team", "organisation": "New energy"})
-    assert "New team" in administrator.see("/setup/teams/")
-    password = administrator.send(
-        "/setup/operators/new/", {"name": "jan", "role": "read", "organisations": ["New energy"]}
-    )
-    assert password.location == "/console/setup/operators/jan/password/"
-    administrator.send("/setup/operators/jan/password/", {"password": "p" * 12, "again": "p" * 12})
-    administrator.send("/setup/operators/jan/role/", {"role": "operate"})
-    assert ConsoleClient(administrator.app).log_in("jan", "p" * 12).status_code == 303
-    ends = "1 session of the operator ends immediately."
-    assert administrator.form("/setup/operators/jan/disable/").sentence == ends
-    administrator.send("/setup/operators/jan/disable/")
-    with sessions() as session:
-        made = session.scalars(select(ImportSupplier).where(ImportSupplier.code == "NEW_ENERGY")).one()
-        assert {name: getattr(made, name) for name in chosen} == chosen
-        (operator,) = session.scalars(select(Operator).where(Operator.name == "jan"))
-        bound = select(Organisation.name).join(OperatorOrganisation)
-        assert session.scalars(bound.where(OperatorOrganisation.operator_id == operator.id)).all() == [
-            "New energy"
-        ]
-    assert operator.role == "operate"
-    assert operator.disabled_at is not None
-    differs = administrator.send("/setup/operators/jan/password/", {"password": "p" * 12, "again": "q" * 12})
-    assert differs.status_code == 400
-    taken = administrator.send("/setup/teams/new/", {"name": "New team", "organisation": "New energy"})
-    assert taken.status_code == 400
-    assert 'aria-invalid="true" autofocus class="form-control is-invalid" id="name"' in taken.text

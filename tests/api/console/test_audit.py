@@ -66,22 +66,6 @@ def test_the_page_and_the_export_have_what_is_asked_for(
     assert sorted(it["subject"] for it in rows) == [f"subject {it}" for it in subjects]
 
 
-def test_an_export_is_in_the_audit_with_its_filters(
-    administrator: ConsoleClient, sessions: sessionmaker[Session]
-) -> None:
-    query = "actor=anna&action=batch.paused&request_id=r&refused=1"
-    assert len(administrator.get(f"/audit/export.csv?{query}").get_data().splitlines()) == 1
-    (entry,) = audited(sessions, action=AuditAction.AUDIT_EXPORTED)
-    assert (entry.subject_kind, entry.subject) == ("audit", "console")
-    assert entry.details == {
-        "actor": "anna",
-        "action": "batch.paused",
-        "request_id": "r",
-        "outcome": "REFUSED",
-        "only_entries": "True",
-    }
-
-
 def test_a_page_has_fifty_entries_and_leads_to_the_next(
     administrator: ConsoleClient, sessions: sessionmaker[Session]
 ) -> None:

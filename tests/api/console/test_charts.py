@@ -179,28 +179,3 @@ def test_the_trend_has_a_column_for_each_rehearsal_and_its_codes_that_lead_to_wh
     assert re.findall(r'height="([\d.]+%)"', bars) == ["100.00%", "0.00%"]
     trend = page[page.index('class="multiples"') :]
     assert [row for row in _rows(trend) if row] == [[missing, "1, 0"]]
-
-
-def test_the_bar_of_a_supplier_adds_up_to_what_it_sent(
-    batches: BatchClient, administrator: ConsoleClient
-) -> None:
-    supplier = batches.supplier
-    accounts = supplier.accounts(4)
-    batches.run([*accounts[:3], accounts[3] | {"customers": [{}]}])
-    page = administrator.see(f"/suppliers/{supplier.code}/")
-    bar = page[page.index("What became of all that") :].partition("</ul>")[0]
-    assert "sent 4 = created 3 acknowledged 0 skipped 0 open 1" in text_of(bar)
-    assert re.findall(r'x="([\d.]+%)" y="0" width="([\d.]+%)"', bar) == [
-        ("0.00%", "75.00%"),
-        ("75.00%", "25.00%"),
-    ]
-
-
-def test_the_errors_of_a_batch_are_in_words_with_a_bar_for_their_lines(
-    administrator: ConsoleClient, broken_batch: str
-) -> None:
-    page = administrator.see(f"/batches/{broken_batch}/")
-    errors = page[page.index('id="errors"') : page.index('id="warnings"')]
-    assert "The supplier can fix these:" in errors
-    assert sorted(row[1] for row in _rows(errors)) == ["1", "1"]
-    assert re.findall(r'<rect class="fill-danger" width="([\d.]+%)"', errors) == ["100.00%"] * 2

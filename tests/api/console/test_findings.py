@@ -1,6 +1,5 @@
 """What is wrong with a batch, what is masked of it, and retrying what a filter shows."""
 
-import re
 from html import unescape
 from io import BytesIO
 from zipfile import ZipFile
@@ -12,15 +11,6 @@ from migration_service.models import Batch, ImportSupplier
 from migration_service.services.access.operators import OperatorRole
 from support.batch_client import BatchClient, counts
 from support.console_client import ConsoleClient, LogIn, text_of
-
-
-def test_a_code_that_no_line_has_and_a_line_that_is_none_have_no_page(
-    administrator: ConsoleClient, batches: BatchClient
-) -> None:
-    batch = f"/batches/{batches.run(batches.supplier.accounts(2), 'validate')['batch_id']}/"
-    assert administrator.get(f"{batch}codes/required/").status_code == 404
-    for number, status in (("2", 200), ("3", 404)):
-        assert administrator.get(f"{batch}lines/{number}/").status_code == status
 
 
 def test_the_sentence_of_an_error_is_shown_unless_it_may_repeat_what_is_personal(
@@ -43,28 +33,6 @@ def test_the_sentence_of_an_error_is_shown_unless_it_may_repeat_what_is_personal
         administrator.send(f"{path}reveal/", page=path)
 
 
-def test_a_line_that_is_no_json_is_shown_as_text_if_somebody_asks(
-    administrator: ConsoleClient, broken_batch: str
-) -> None:
-    path = f"/batches/{broken_batch}/lines/6/"
-    page = administrator.see(path)
-    assert "The line is no JSON. Its text may have personal data." in page
-    assert "{no json" not in page
-    administrator.send(f"{path}reveal/", page=path)
-    assert "{no json" in administrator.see(path)
-
-
-def test_lines_are_listed_by_status(administrator: ConsoleClient, broken_batch: str) -> None:
-    for query, numbers in (
-        ("", [1, 2, 3, 4, 5, 6]),
-        ("?status=FAILED", [2, 6]),
-        ("?status=nothing", [1, 2, 3, 4, 5, 6]),
-        ("?cursor=2", [3, 4, 5, 6]),
-    ):
-        page = administrator.see(f"/batches/{broken_batch}/lines/{query}")
-        assert [it for it in range(1, 7) if f"/batches/{broken_batch}/lines/{it}/" in page] == numbers
-
-
 def test_a_filter_that_nothing_can_match_is_refused(
     administrator: ConsoleClient, batches: BatchClient
 ) -> None:
@@ -73,34 +41,6 @@ def test_a_filter_that_nothing_can_match_is_refused(
         answer = administrator.get(f"/batches/{batch_id}/{path}")
         assert answer.status_code == 400, (path, answer.text)
         assert "an impossible value" in answer.text
-
-
-def test_the_lines_of_a_code_and_a_path_are_retried(
-    administrator: ConsoleClient, log_in: LogIn, batches: BatchClient
-) -> None:
-    accounts = batches.supplier.accounts(4)
-    for account, field in zip(accounts, ("landline", "mobile", "mobile"), strict=False):
-        account["customers"] = [{"family_name": "Jansen", field: "not a number"}]
-    batch_id = batches.run(accounts)["batch_id"]
-    code = f"/batches/{batch_id}/codes/invalid_phone_number/"
-    assert "Retry these 3 failed lines" in administrator.see(code)
-    page = administrator.see(f"{code}?path=customers.*.mobile")
-    assert "Retry these 2 failed lines" in page
-    assert re.findall(r'href="[^"]*/retry/\?[^"]*everything=1"', page), "none of them may pass unchanged"
-    assert "failed lines" not in log_in(OperatorRole.READ).see(code)
-
-    form = f"/batches/{batch_id}/retry/?code=invalid_phone_number&path=customers.*.mobile"
-    some = administrator.see(form)
-    assert "0 lines that may succeed now" in some
-    assert "Also retry 2 lines that failed because of their content" in some
-    assert "<button" not in some[some.index("<h1") :]
-    everything = administrator.see(f"{form}&everything=1")
-    assert "2 lines will be retried, unchanged." in everything
-    assert "customers.*.mobile" in everything
-
-    answer = administrator.send(f"{form}&everything=1")
-    assert answer.location == f"/console/batches/{batch_id}/"
-    assert counts(batches.get(batch_id)) == {"IMPORTED": 1, "FAILED": 1, "PENDING": 2}
 
 
 def test_one_line_is_handed_back_and_retried(

@@ -246,29 +246,3 @@ def test_a_form_that_is_too_large_or_no_form_is_the_clients_mistake(
         assert answer.status_code == 400
         said = "That did not work Expected a form with a file. Go to the overview"
         assert _main(answer.text) == said
-
-
-def test_what_is_not_allowed_is_said_with_the_role_that_it_needs(log_in: LogIn, batches: BatchClient) -> None:
-    bound = log_in(OperatorRole.ADMINISTER, batches.supplier.organisation)
-    answer = bound.get("/health/")
-    assert answer.status_code == 403
-    whole = "This concerns the whole service. It needs the role read and no binding to an organisation."
-    assert _main(answer.text) == f"Not allowed {whole} permission_denied Go to the overview"
-    answer = log_in(OperatorRole.READ).get("/audit/export.csv")
-    assert _main(answer.text) == (
-        "Not allowed This needs the role administer. permission_denied Go to the overview"
-    )
-
-
-def test_what_does_not_exist_is_said_with_its_code_and_in_dutch(administrator: ConsoleClient) -> None:
-    for path in ("/nowhere/", "/batches//"):
-        nothing = administrator.get(path)
-        assert nothing.status_code == 404
-        assert _main(nothing.text) == "Not found There is nothing at this address. Go to the overview"
-    wrong = administrator.get("/suppliers/NONE/", headers={"Accept-Language": "nl"})
-    assert wrong.status_code == 404
-    assert _main(wrong.text) == (
-        "Niet gevonden De importleverancier bestaat niet of is van een andere organisatie. Import supplier "
-        "'NONE' does not exist, or belongs to another organisation. import_supplier_not_found "
-        "Naar het overzicht"
-    )

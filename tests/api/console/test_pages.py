@@ -4,7 +4,6 @@ import csv
 import re
 import secrets
 from html import unescape
-from typing import Any
 from unittest.mock import patch
 from urllib.parse import quote, unquote
 
@@ -19,27 +18,7 @@ from support.console_client import ConsoleClient, LogIn, text_of
 from support.imported_account import ImportedAccount
 from support.marked_person import marked_parts
 from support.supplier_client import SupplierClient
-from support.undo_client import UndoClient
 from support.wave_client import WaveClient
-
-
-def test_the_pages_of_a_book_lead_from_the_supplier_to_the_faulty_value(
-    administrator: ConsoleClient, batches: BatchClient, broken_batch: str
-) -> None:
-    code = batches.supplier.code
-    assert broken_batch in administrator.see(f"/suppliers/{code}/")
-    batch = administrator.see(f"/batches/{broken_batch}/")
-    assert "invalid_phone_number" in batch
-    assert "2 failed" in batch
-    found = administrator.see(f"/batches/{broken_batch}/codes/invalid_phone_number/")
-    assert "customers.*.landline" in found
-    at_path = administrator.see(
-        f"/batches/{broken_batch}/codes/invalid_phone_number/?path=customers.*.landline"
-    )
-    assert f"/batches/{broken_batch}/lines/2/" in at_path
-    line = administrator.see(f"/batches/{broken_batch}/lines/2/")
-    assert 'id="at-customers.0.landline"' in line
-    assert "not a number" not in line
 
 
 def test_the_accounts_of_two_suppliers_with_one_number_are_listed(
@@ -189,48 +168,6 @@ def test_stylesheets_are_kept_by_browsers(stranger: ConsoleClient) -> None:
             assert answer.get_data(as_text=True).startswith(begins)
 
 
-_DUTCH = {"Accept-Language": "nl"}
-
-
-def test_codes_are_explained_in_dutch_on_dutch_pages(administrator: ConsoleClient, broken_batch: str) -> None:
-    meaning = "Een waarde is geen geldig telefoonnummer: een Nederlands nummer"
-    remedy = "Verbeter het nummer, of stuur een lege tekst."
-    for path in (
-        f"/batches/{broken_batch}/",
-        f"/batches/{broken_batch}/codes/invalid_phone_number/",
-        f"/batches/{broken_batch}/lines/2/",
-    ):
-        text = administrator.get(path, headers=_DUTCH).text
-        assert meaning in text, path
-        assert (remedy in text) == (path.count("/") > 3), path
-        assert "Without a country code" not in text, path
-
-
-def test_states_have_words_on_dutch_pages_and_a_reason_is_a_sentence(
-    administrator: ConsoleClient, batches: BatchClient
-) -> None:
-    accounts: list[Any] = [{"external_account_number": str(number)} for number in range(300)]
-    batch_id = batches.run(accounts, stop_after_errors="50")["batch_id"]
-    page = text_of(administrator.see(f"/batches/{batch_id}/"))
-    assert "It is paused because it has too many errors." in page
-    assert "PAUSED gepauzeerd" not in page
-    answer = administrator.get(f"/batches/{batch_id}/", headers={"Accept-Language": "nl"})
-    page = text_of(answer.text)
-    assert "PAUSED gepauzeerd" in page
-    assert "FAILED mislukt" in page
-    assert "Gepauzeerd vanwege te veel fouten." in page
-
-
-def test_what_a_batch_has_added_is_taken_back_on_its_page(
-    administrator: ConsoleClient, account: ImportedAccount, batches: BatchClient
-) -> None:
-    batch_id = batches.run([account.pair | {"notes": [{"body": "Called."}]}], kind="notes")["batch_id"]
-    assert f"/batches/{batch_id}/undo/" in administrator.see(f"/batches/{batch_id}/")
-    page = administrator.see(f"/batches/{batch_id}/undo/")
-    assert "What the batch has added is removed from 1 account" in page
-    assert "Take it back" in page
-
-
 _STEPS = re.compile(r'<ol class="steps">(.*?)</ol>', re.DOTALL)
 _STEP = re.compile(r'<li class="([a-z-]+)"')
 
@@ -269,18 +206,3 @@ def test_the_steps_lead_through_a_programme(
     assert _states(administrator, batches) == [*begun, "next", "later"]
     administrator.send(f"{path}/status/", {"status": "Complete"})
     assert _states(administrator, batches) == [*begun, "not-done", "done"]
-
-
-def test_a_book_that_was_imported_at_once_needs_no_waves_and_is_to_be_reconciled(
-    administrator: ConsoleClient, batches: BatchClient
-) -> None:
-    accounts = batches.supplier.accounts(2)
-    batches.run(accounts, "dry-run")
-    batches.run(accounts, "import")
-    nothing = ["nothing-to-do"]
-    begun = ["not-recorded", "done", *nothing, "done", *nothing * 5]
-    assert _states(administrator, batches) == [*begun, "next", "later", "later"]
-    UndoClient(batches.supplier).run(accounts[0]["external_account_number"])
-    # Nothing is created of that account any more, so that it is to be migrated.
-    begun[4:7] = ["next", "later", "later"]
-    assert _states(administrator, batches) == [*begun, "later", "later", "later"]

@@ -72,50 +72,6 @@ def test_a_plan_is_made_only_after_its_effects_were_shown(
     assert entry.actor_kind == "operator"
 
 
-def test_a_wave_is_changed_after_what_changes_was_shown(
-    administrator: ConsoleClient, waves: WaveClient
-) -> None:
-    waves.stage(2)
-    plan = waves.plan({"size": 1}, {"rest": True, "window": NIGHT, "brake": {"stop_after_errors": "3"}})
-    path = f"/waves/{plan['plan_id']}/2/change/"
-    page = administrator.see(path)
-    for kept in (
-        'value="22:00"',
-        'value="UTC"',
-        'value="3"',
-        f'<option selected value="{waves.supplier.team}"',
-    ):
-        assert kept in page
-    fields = administrator.tokens(path) | {
-        **{"start": "23:00", "end": "05:00", "time_zone": "UTC", "first_day": "2026-03-02"},
-        **{"stop_after_errors": "3", "if_clean": "continue", "team": waves.supplier.team},
-    }
-    preview = administrator.post(path, fields)
-    for text in ("22:00 to 00:00 UTC", "23:00 to 05:00 UTC", "a person decides → the next one starts"):
-        assert text in preview.text
-    assert waves.get(plan) == plan
-    made = administrator.post(path, {**fields, "seen": _SEEN.findall(preview.text)[0]})
-    assert made.status_code == 303, made.text
-    wave = waves.get(plan)["waves"][1]
-    assert (wave["window"]["start"], wave["continue_if_clean"]) == ("23:00", True)
-    assert wave["brake"] == plan["waves"][1]["brake"]
-    wrong = administrator.post(path, fields | administrator.tokens(path) | {"time_zone": "Amsterdam"})
-    assert wrong.status_code == 400
-    assert 'href="#time_zone"' in wrong.text
-
-
-def test_a_wave_takes_an_account_whose_number_has_spaces(
-    administrator: ConsoleClient, waves: WaveClient
-) -> None:
-    (number,) = waves.stage(1)
-    (account,) = waves.supplier.accounts(1)
-    spaced = f"{number} 1 a"
-    assert waves.supplier.stage(account | {"external_account_number": spaced}).status_code == 201
-    _plan(administrator, waves, ("", "accounts", f" {spaced} \r\n"), ("", "rest", ""))
-    (plan,) = waves.supplier.get("/wave-plans/").json  # type: ignore[misc]
-    assert [wave["lines"] for wave in plan["waves"]] == [1, 1]
-
-
 _HOW_MANY = "How many, or the account numbers"
 
 
@@ -169,35 +125,6 @@ def test_what_does_not_fit_is_said_at_its_field_and_at_the_top(
     assert sentence in text_of(beside)
     assert 'name="seen"' not in answer.text
     assert waves.supplier.get("/wave-plans/").json == []
-
-
-def test_each_wave_may_have_a_window_a_threshold_a_rate_and_a_hold_of_its_own(
-    administrator: ConsoleClient, waves: WaveClient
-) -> None:
-    """The plan that the page about a programme documents."""
-    waves.stage(4)
-    night = {"start": "22:00", "end": "06:00", "time_zone": "Europe/Amsterdam"}
-    rows = (("Pilot", "sample", "1"), ("", "size", "2"), ("", "rest", ""))
-    own = {
-        "waves-0-if_clean": "hold",
-        "waves-0-lines_per_minute": "600",
-        "waves-1-start": "22:00",
-        "waves-1-end": "06:00",
-        "waves-1-time_zone": "UTC",
-        "waves-1-days": "sat",
-        "waves-2-start": "22:00",
-        "waves-2-end": "06:00",
-        "waves-2-stop_after_errors": "5",
-    }
-    common = {"continue_if_clean": "y", "stop_after_errors": "2%", "time_zone": "Europe/Amsterdam"}
-    _plan(administrator, waves, *rows, **own, **common)
-    (plan,) = waves.supplier.get("/wave-plans/").json  # type: ignore[misc]
-    pilot, second, rest = plan["waves"]
-    assert [it["continue_if_clean"] for it in plan["waves"]] == [False, True, True]
-    assert (pilot["window"], pilot["lines_per_minute"]) == (None, 600)
-    assert second["window"] == night | {"time_zone": "UTC", "first_day": "2026-03-02", "days": ["sat"]}
-    assert {name: rest["window"][name] for name in night} == night
-    assert [it["brake"]["stop_after_errors"] for it in plan["waves"]] == ["2%", "2%", "5"]
 
 
 def test_the_fields_of_a_plan_have_bounds(administrator: ConsoleClient, waves: WaveClient) -> None:

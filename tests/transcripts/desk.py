@@ -1,0 +1,196 @@
+"""The commands of pages about operators and the console, performed at the service in this process.
+
+    migration-service …    the operators' command; `<<< text` at the end is its input, "" none
+    see PATH               opens a page of the console, `zie PATH` in Dutch, `whole PATH` with menus
+    fetch PATH             opens a file of the console
+    send PATH NAME=VALUE…  sends the form to this path of the page that was shown last, or else of its own
+                           page, with these values: `@FILE` is a file, `-` nothing
+    post PATH JSON         calls the interface as a client of the supplier
+    sql STATEMENT          changes rows behind the service's back
+    as NAME                the operator of the following commands, who is logged in
+    work                   does everything that workers and sweeps have to do at this moment
+    later DAYS             lets the windows of waves see another day
+
+`| COMMAND` is for a shell, and so is any other command. What is numbered above can be used: `<id 1>`.
+"""
+
+import json
+import re
+import shlex
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import text
+from werkzeug.datastructures import FileStorage
+from werkzeug.test import TestResponse
+
+from migration_service.db.jobs import Progress
+from migration_service.services.certificates.making import certify_piece
+from migration_service.tasks.jobs import COMPARISONS, GO_LIVES, UNDOS
+from support.commands import Run
+from support.console_client import ConsoleClient
+from support.wave_client import WaveClient
+from transcripts.page_text import find_form, write_page
+from transcripts.transcript import NAMED, find_numbered
+
+#: What differs on pages of the console. Its windows open by a clock of March 2026.
+NAMED_IN_CONSOLE = NAMED | {
+    "<a time>": re.compile(r"\b\d{1,2} (?!Mar 2026)\w{3}\.? \d{4} \d\d:\d\d(:\d\d)?\b|\b\d\d:\d\d:\d\d\b"),
+    "<a day>": re.compile(r"\b20(2[7-9]|[3-9]\d)-\d\d-\d\d\b|\b2026-(0[4-9]|1\d)-\d\d\b"),
+    "…<end of id>": re.compile("…[0-9a-f]{12}"),
+    "<a while>": re.compile(
+        r"\b(in )?\d+ (second|minu)\w* (ago|geleden)\b"
+        r"|\b\d+ s(?= ago| geleden)|(?<=about )\d+ s\b|(?<=ongeveer )\d+ s\b"
+    ),
+    "<rate>": re.compile(r"\b[\d.,]+(?= (lines|regels)/)"),
+}
+_DUTCH = {"Accept-Language": "nl"}
+_OPERATING = re.compile(r"([A-Z_]+=\S* )*migration-service ")
+_SAID = re.compile(r'<div class="alert [^"]*" role="status">.*?</div>')
+
+
+class Desk:
+    """Where operators work. `clients` has a console for each name; the first one is used until `as`."""
+
+    def __init__(
+        self, run: Run, clients: dict[str, ConsoleClient], waves: WaveClient, folder: Path, *, key: str
+    ) -> None:
+        self._run = run
+        self._clients = clients
+        self._console = next(iter(clients.values()))
+        self._waves = waves
+        self._folder = folder
+        self._key = key
+        #: The path and the text of the page that was shown last.
+        self._shown = "", ""
+        self._commands: dict[str, Callable[..., tuple[str, int]]] = {
+            "see": self._see,
+            "zie": lambda path: self._see(path, headers=_DUTCH),
+            "whole": lambda path: self._see(path, whole=True),
+            "fetch": self._fetch,
+            "send": self._send,
+            "post": self._post,
+            "as": self._change,
+            "sql": self._spoil,
+            "work": self._work,
+            "later": self._wait,
+        }
+
+    def perform(self, commands: Iterable[str]) -> Iterator[tuple[str, int]]:
+        """Yield what each command prints, and its exit status."""
+        printed = ""
+        for numbered in commands:
+            line = numbered
+            for name, value in find_numbered(printed).items():
+                line = line.replace(name, value)
+            command, _, filters = line.partition(" | ")
+            name, _, rest = command.partition(" ")
+            if _OPERATING.match(command):
+                done = self._operate(command)
+            elif name in self._commands:
+                done = self._commands[name](*shlex.split(rest))
+            else:
+                done = self._ask_shell(line)
+                filters = ""
+            done = self._ask_shell(filters, done[0]) if filters else done
+            printed += f"{done[0]}\n"
+            yield done
+
+    def _ask_shell(self, command: str, given: str = "") -> tuple[str, int]:
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self._folder,
+            input=given,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.stdout + done.stderr, done.returncode
+
+    def _operate(self, command: str) -> tuple[str, int]:
+        command, _, given = command.partition(" <<< ")
+        words = shlex.split(command)
+        place = words.index("migration-service")
+        variables = dict(it.split("=", 1) for it in words[:place])
+        lines = "".join(f"{it}\n" for it in shlex.split(given))
+        arguments = [self._path(it) for it in words[place + 1 :]]
+        done = self._run(*arguments, given=lines, **variables)
+        return done.output, done.exit_code
+
+    def _path(self, word: str) -> str:
+        return str(self._folder / word[2:]) if word.startswith("./") else word
+
+    def _see(self, path: str, *, whole: bool = False, **options: Any) -> tuple[str, int]:
+        return self._write(path, self._console.get(path, **options), whole=whole)
+
+    def _fetch(self, path: str) -> tuple[str, int]:
+        answer = self._console.get(path)
+        return answer.text, 0 if answer.status_code == 200 else answer.status_code // 100
+
+    def _send(self, path: str, *given: str) -> tuple[str, int]:
+        form = find_form(self._shown[1], path, *[""] * (path == self._shown[0]))
+        form = form or find_form(self._console.get(path).text, path, "")
+        if form is None:
+            return "There is no such form.\n", 1
+        sent: dict[str, list[Any]] = {}
+        for name, value in (it.split("=", 1) for it in given):
+            values = sent.setdefault(name, [])
+            if value.startswith("@"):
+                values.append(FileStorage(BytesIO((self._folder / value[1:]).read_bytes()), value[1:]))
+            elif value != "-":
+                values.append(value.replace("\\n", "\r\n"))
+        answer = self._console.post(path, form.fields | sent)
+        if not answer.location:
+            return self._write(path, answer)
+        self._shown = "", ""
+        page = self._console.get(answer.location.removeprefix("/console")).text
+        said = [write_page(it[0]) for it in _SAID.finditer(page)]
+        return f"-> {answer.location.removeprefix('/console')}\n{''.join(said)}", 0
+
+    def _post(self, path: str, body: str) -> tuple[str, int]:
+        answer = self._waves.supplier.post(path, json.loads(body))
+        return f"{answer.text}\n", 0 if answer.status_code < 300 else answer.status_code // 100
+
+    def _write(self, path: str, answer: TestResponse, *, whole: bool = False) -> tuple[str, int]:
+        self._shown = path, answer.text
+        moved = f"-> {answer.location.removeprefix('/console')}\n" if answer.location else ""
+        status = 0 if answer.status_code < 400 else answer.status_code // 100
+        return moved or write_page(answer.text, whole=whole), status
+
+    def _change(self, name: str) -> tuple[str, int]:
+        self._console = self._clients[name]
+        return "", 0
+
+    def _work(self) -> tuple[str, int]:
+        sessions = self._waves.batches.resources.Session
+        for _ in range(2):
+            self._waves.run()
+            for table, do_piece in (
+                *((it.table, it.do_piece) for it in (UNDOS, COMPARISONS, GO_LIVES)),
+                ("certificate", lambda session, it: certify_piece(session, it, self._key)),
+            ):
+                for job_id in self._unfinished(table):
+                    progress = Progress.WORKED
+                    while progress is Progress.WORKED:
+                        with sessions.begin() as session:
+                            progress = do_piece(session, job_id)
+        return "", 0
+
+    def _unfinished(self, table: str) -> list[UUID]:
+        with self._waves.batches.resources.Session() as session:
+            found = session.execute(text(f"SELECT id FROM {table} WHERE finished_at IS NULL ORDER BY id"))  # noqa: S608
+            return [it.id for it in found]
+
+    def _spoil(self, statement: str) -> tuple[str, int]:
+        with self._waves.batches.resources.Session.begin() as session:
+            session.execute(text(statement))
+        return "", 0
+
+    def _wait(self, days: str) -> tuple[str, int]:
+        self._waves.now += timedelta(days=float(days))
+        return "", 0
