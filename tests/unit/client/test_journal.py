@@ -1,6 +1,5 @@
 """The journal of a command: whatever a killed process or a full disk leaves of it."""
 
-import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -46,37 +45,6 @@ def test_a_journal_that_was_cut_off_anywhere_has_its_whole_lines_and_goes_on(pat
             assert journal.is_torn == (size not in [0, *ends])
             journal.append({"line_number": 9})
         assert records(path) == [*whole, {"line_number": 9}]
-
-
-def test_a_last_line_of_zeros_which_a_power_failure_leaves_counts_as_not_written(path: Path) -> None:
-    with path.open("ab") as file:
-        file.write(bytes(100))
-    assert records(path) == RECORDS
-
-
-def test_a_line_that_is_damaged_within_is_no_torn_one(path: Path) -> None:
-    content = path.read_bytes()
-    lines = content.splitlines(keepends=True)
-    path.write_bytes(b"".join([*lines[:2], b"\0\0\n", *lines[3:]]))
-    with pytest.raises(CannotRunError, match="is damaged in line 3: expected a JSON object"):
-        Journal(path, "send", lambda _: None)
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (b'{"external_account_number": "1"}', "is not a journal of `migration-client send`"),
-        (b"\x1f\x8b\x08", "is not a journal of `migration-client send`"),
-        (b'{"journal": "listen", "version": 1}\n', "is not a journal of `migration-client send`"),
-        (b'{"journal": "send", "version": 2}\n', "was written by a later version of migration-client"),
-    ],
-)
-def test_another_file_is_left_alone(content: bytes, says: str, tmp_path: Path) -> None:
-    path = tmp_path / "book.ndjson"
-    path.write_bytes(content)
-    with pytest.raises(CannotRunError, match=says):
-        Journal(path, "send", lambda _: None)
-    assert path.read_bytes() == content
 
 
 def test_one_process_has_a_journal(path: Path) -> None:
@@ -159,36 +127,6 @@ def test_keys_depend_on_what_is_sent_and_not_on_where_it_is(tmp_path: Path) -> N
 
     assert book("1") == book("2", url="other", file="renamed")
     assert len({book("3"), book("4", sha256="2"), book("5", mode="stage")}) == 3
-
-
-@pytest.mark.parametrize(
-    ("options", "again", "ended", "says"),
-    [
-        ({"file": "x", "sha256": "2"}, True, True, r"is the journal of another file, book\.ndjson"),
-        ({"sha256": "2"}, False, False, r"book\.ndjson has changed since then"),
-        ({"mode": "stage"}, False, False, "begun otherwise: mode was import and is now stage"),
-        ({"sha256": "2"}, True, False, None),
-        ({"sha256": "2"}, False, True, None),
-        ({"file": "renamed"}, False, False, None),
-    ],
-)
-def test_a_run_of_something_else(
-    options: dict[str, str], again: bool, ended: bool, says: str | None, path: Path
-) -> None:
-    os.truncate(path, 0)
-    with Journal(path, "send", lambda _: None) as journal:
-        Runs().begin(journal, order(), again=False)
-        if ended:
-            journal.append({"ended": "COMPLETED"})
-    before, runs = path.read_bytes(), Runs()
-    with Journal(path, "send", runs.add) as journal:
-        if says is None:
-            runs.begin(journal, order(**options), again=again)
-            return
-        with pytest.raises(CannotRunError, match=says) as raised:
-            runs.begin(journal, order(**options), again=again)
-    assert "Nothing was sent." in str(raised.value)
-    assert path.read_bytes() == before
 
 
 def test_listen_goes_on_after_what_a_shortened_journal_has() -> None:
