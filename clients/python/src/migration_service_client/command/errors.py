@@ -2,6 +2,7 @@
 
 import click
 
+from migration_service_client.command.output import escape
 from migration_service_client.errors import ClientError, ServiceError
 
 
@@ -9,6 +10,10 @@ class CannotRunError(click.ClickException):
     """The command could not run: exit status 2."""
 
     exit_code = 2
+
+
+#: How many of the errors are told.
+_TOLD = 5
 
 
 def sentence(error: ClientError | OSError) -> str:
@@ -22,6 +27,9 @@ def sentence(error: ClientError | OSError) -> str:
         return f"{place}{error.strerror or error}."
     if isinstance(error, ServiceError):
         found = [it for it in error.errors if it.detail != error.detail]
-        told = [f"{it.detail} ({it.code}{f' at {it.attr}' if it.attr else ''})" for it in found[:5]]
-        return " ".join([f"The service refuses this: {error.detail or error.code} ({error.code})", *told])
+        told = [f"{it.detail} ({it.code}{f' at {it.attr}' if it.attr else ''})" for it in found[:_TOLD]]
+        if len(found) > _TOLD:
+            told.append(f"And {len(found) - _TOLD} more.")
+        refusal = f"The service refuses this: {error.detail or error.code} ({error.code})"
+        return escape(" ".join([refusal, *told]))
     return str(error)
