@@ -19,6 +19,7 @@ _COMMAND, _NEXT = f"{_INDENT}$ ", f"{_INDENT}> "
 _END = "\x1e"
 #: What differs at each run. Equal values have the same number within a page.
 _NUMBERED = {
+    "cursor": re.compile(r"\b[0-9a-f]{16}-\d+-\d+-[0-9a-f]+-[0-9a-f]{32}-[0-9a-f]{16}\b"),
     "id": re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"),
     "key": re.compile(r"\bami_\w+"),
     "account": re.compile(r"\bA-[0-9A-Z]{8}\b"),
