@@ -53,7 +53,11 @@ def test_an_account_of_a_single_request(supplier: SupplierClient, worker_resourc
             "codes": ["account_not_storable"],
         }
     ]
-    supplier.process(number, dry_run=True)
+    for refuse in (True, False):
+        supplier.process(number, dry_run=True)
+        if refuse:
+            with begin(supplier.Session) as transaction:
+                fail_attempt(transaction, supplier.current_attempt(number), AccountNotStorableError())
     supplier.work(worker_resources, number)
     supplier.process(number)
     created = supplier.work(worker_resources, number)

@@ -76,6 +76,7 @@ def test_a_webhook_is_created_changed_and_removed(call: Any, supplier: SupplierC
         ({"url": "https://[::ffff:10.0.0.1]/"}, "webhook_url_not_allowed", "url"),
         ({"url": _URL, "event_types": ["account.made"]}, "invalid_choice", "event_types.0"),
         ({"url": _URL, "event_types": []}, "empty", "event_types"),
+        ({"url": _URL, "import_suppliers": []}, "empty", "import_suppliers"),
         ({"url": _URL, "import_suppliers": ["NOBODY"]}, "import_supplier_not_found", "import_suppliers.0"),
         ({"url": _URL, "email": "anybody@customers.example"}, "unknown_field", "email"),
         ({"url": _URL, "orderd": True}, "unknown_field", "orderd"),

@@ -462,6 +462,7 @@ def test_an_account_that_was_erased_is_never_marked(sent: Sent) -> None:
     assert sent.row().refused_errors is None
     sent.run([sent.corrected()])
     sent.stage(sent.broken)
+    assert (sent.row().refused_errors, sent.reconcile()["open"]) == (None, [])
     assert _codes(json_of(sent.stage(sent.corrected()))["errors"]) == ["account_already_imported"]
     assert sent.reconcile()["open"] == []
 

@@ -326,7 +326,9 @@ def test_a_recomputed_chain_is_detected_with_a_known_head(own: sessionmaker[Sess
     kept = tmp_path / "heads"
     with own.begin() as session:
         heads = seal_days(session)
-        keep_heads(str(kept), heads)
+        for day, head in heads.items():
+            keep_heads(str(kept), {day: head})
+        assert read_heads(str(kept)) == list(heads.values())
         assert verify_chain(session, read_heads(str(kept))).problems == []
     _tamper(own, "audit_entry", "DELETE FROM audit_entry WHERE actor = 'of 3'")
     _tamper(own, "audit_day", "DELETE FROM audit_day")
