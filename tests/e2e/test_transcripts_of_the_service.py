@@ -20,6 +20,8 @@ from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.setup.teams import create_operations_team
 from transcripts.transcript import read_or_write, run
 
+pytestmark = pytest.mark.long
+
 _PAGES = ROOT / "tests/transcripts/service"
 _TEAM = "Team A"
 
