@@ -64,7 +64,7 @@ _WITH_FAULTS = (
     *("test_waves_for_real", "test_client_listen", "test_client_send"),
 )
 #: What takes longest begins first, so that no process is the only one that works at the end.
-_LONGEST_FIRST = ("tests/e2e/test_drill.py", "tests/e2e/test_docs.py", "tests/e2e/")
+_LONGEST_FIRST = ("tests/e2e/test_drill.py", "tests/e2e/test_docs.py", "tests/e2e/", "tests/transcripts/")
 
 
 def pytest_configure(config: pytest.Config) -> None:

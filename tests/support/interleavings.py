@@ -164,10 +164,10 @@ def _settle(acts: Sequence["_Act"], observer: Connection) -> None:
     while running := [act for act in acts if not act.has_ended()]:
         # Most steps end in a few milliseconds. To ask the database all the time would only delay them.
         wait([act.pending for act in running if act.pending], _PAUSE, FIRST_COMPLETED)
-        waiting = [act for act in running if act.waits(observer)]
+        waiting = [act for act in running if act.waits(observer, acts)]
         # A lock that was just released lets a session continue. Only sessions that still wait after that are
         # waiting.
-        if len(waiting) == len(running) and all(act.waits(observer) for act in running):
+        if len(waiting) == len(running) and all(act.waits(observer, acts) for act in running):
             return
         assert time.monotonic() < deadline, f"{[act.name for act in running]} neither end nor wait"
 
@@ -225,11 +225,14 @@ class _Act:
         self.pending = None
         return True
 
-    def waits(self, observer: Connection) -> bool:
-        """Return True if the running step waits for a lock."""
+    def waits(self, observer: Connection, acts: Sequence["_Act"]) -> bool:
+        """Return True if the running step waits for a lock of an act, not for one of a vacuum, which ends."""
         if self.pending is None or self.pending.done():
             return False
-        blocking = observer.scalar(text("SELECT cardinality(pg_blocking_pids(:pid))"), {"pid": self._pid})
+        blocking = observer.scalar(
+            text("SELECT pg_blocking_pids(:pid) && CAST(:pids AS int[])"),
+            {"pid": self._pid, "pids": [act._pid for act in acts]},
+        )
         if blocking and self.pending and not self.pending.done():
             self._run.waited.add(self._step)
             return True

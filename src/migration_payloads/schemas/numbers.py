@@ -79,6 +79,7 @@ class WholeNumber(Coded, fields.Integer):
         "range": Message(f"{{found}} is not between -{2**31 - 1} and {2**31 - 1}.", "out_of_range"),
     }
     usual_personal = False
+    #: Numbers are nearer to zero than this.
     bound: ClassVar[int] = 2**31
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:

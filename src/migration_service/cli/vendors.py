@@ -1,5 +1,6 @@
 """`migration-service vendors`."""
 
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 
 import click
@@ -16,13 +17,10 @@ from migration_service.services.setup.vendors import (
 
 
 def _number(text: str) -> Decimal:
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        number = Decimal("NaN")
-    if not number.is_finite():
-        raise click.BadParameter(f"{text!r} is not a number.")
-    return number
+    with suppress(InvalidOperation):
+        if (number := Decimal(text)).is_finite():
+            return number
+    raise click.BadParameter(f"{text!r} is not a number.")
 
 
 @click.group()
