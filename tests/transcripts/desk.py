@@ -5,35 +5,41 @@
     fetch PATH             opens a file of the console
     send PATH NAME=VALUE…  sends the form to this path of the page that was shown last, or else of its own
                            page, with these values: `@FILE` is a file, `-` nothing
-    post PATH JSON         calls the interface as a client of the supplier
-    sql STATEMENT          changes rows behind the service's back
-    as NAME                the operator of the following commands, who is logged in
+    call METHOD PATH WORD… calls the interface below /v1/data-import with the supplier's token. A word
+                           `Name:value` is a header, `@FILE` the body, any other word the body, as JSON
+    sql STATEMENT          reads or changes rows behind the service's back
+    as NAME                the operator of the following commands, who is logged in; the supplier, by its
+                           code, of the following calls, or nobody
     work                   does everything that workers and sweeps have to do at this moment
     later DAYS             lets the windows of waves see another day
 
 `| COMMAND` is for a shell, and so is any other command. What is numbered above can be used: `<id 1>`.
 """
 
-import json
 import re
 import shlex
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import select, text
 from werkzeug.datastructures import FileStorage
 from werkzeug.test import TestResponse
 
 from migration_service.db.jobs import Progress
+from migration_service.models import AccountImportProcess
 from migration_service.services.certificates.making import certify_piece
+from migration_service.services.processing.execution import perform_attempt
+from migration_service.services.processing.signals import notify
 from migration_service.tasks.jobs import COMPARISONS, GO_LIVES, UNDOS
 from support.commands import Run
 from support.console_client import ConsoleClient
+from support.supplier_client import SupplierClient
 from support.wave_client import WaveClient
 from transcripts.page_text import find_form, write_page
 from transcripts.transcript import NAMED, find_numbered
@@ -51,6 +57,14 @@ NAMED_IN_CONSOLE = NAMED | {
 }
 _DUTCH = {"Accept-Language": "nl"}
 _OPERATING = re.compile(r"([A-Z_]+=\S* )*migration-service ")
+_HEADER = re.compile(r"[A-Z][A-Za-z-]+:")
+#: Headers of every answer. Their tests are those of HTTP.
+_ALWAYS_SENT = {
+    *("Content-Length", "X-Request-ID", "X-Content-Type-Options", "Cache-Control", "Vary"),
+    *("Referrer-Policy", "Content-Security-Policy"),
+}
+#: What stands between two objects of a list in JSON. Each object has a line.
+_OBJECTS, _BESIDE = re.compile(r", ?(?=\{)"), ",\n  "
 _SAID = re.compile(r'<div class="alert [^"]*" role="status">.*?</div>')
 
 
@@ -58,9 +72,19 @@ class Desk:
     """Where operators work. `clients` has a console for each name; the first one is used until `as`."""
 
     def __init__(
-        self, run: Run, clients: dict[str, ConsoleClient], waves: WaveClient, folder: Path, *, key: str
+        self,
+        run: Run,
+        clients: dict[str, ConsoleClient],
+        make_supplier: Callable[[str], SupplierClient],
+        waves: WaveClient,
+        folder: Path,
+        *,
+        key: str,
     ) -> None:
         self._run = run
+        self._suppliers = {waves.supplier.code: waves.supplier, "nobody": replace(waves.supplier, token="")}
+        self._make_supplier = make_supplier
+        self._supplier = waves.supplier
         self._clients = clients
         self._console = next(iter(clients.values()))
         self._waves = waves
@@ -74,7 +98,7 @@ class Desk:
             "whole": lambda path: self._see(path, whole=True),
             "fetch": self._fetch,
             "send": self._send,
-            "post": self._post,
+            "call": self._call,
             "as": self._change,
             "sql": self._spoil,
             "work": self._work,
@@ -152,9 +176,18 @@ class Desk:
         said = [write_page(it[0]) for it in _SAID.finditer(page)]
         return f"-> {answer.location.removeprefix('/console')}\n{''.join(said)}", 0
 
-    def _post(self, path: str, body: str) -> tuple[str, int]:
-        answer = self._waves.supplier.post(path, json.loads(body))
-        return f"{answer.text}\n", 0 if answer.status_code < 300 else answer.status_code // 100
+    def _call(self, method: str, path: str, *words: str) -> tuple[str, int]:
+        headers = dict(it.split(":", 1) for it in words if _HEADER.match(it))
+        body: str | bytes | None = None
+        for word in (it for it in words if not _HEADER.match(it)):
+            body = (self._folder / word[1:]).read_bytes() if word.startswith("@") else word
+        if body is not None:
+            headers = {"Content-Type": "application/json"} | headers
+        answer = self._supplier._call(method, path, headers, data=body)
+        headers = {name: it for name, it in answer.headers if name not in _ALWAYS_SENT}
+        sent = [f"{name}: {it}" for name, it in headers.items() if it != "application/json"]
+        text = _OBJECTS.sub(_BESIDE, answer.text).removesuffix("\n")
+        return "\n".join([str(answer.status_code), *sent, *[text] * bool(text)]) + "\n", 0
 
     def _write(self, path: str, answer: TestResponse, *, whole: bool = False) -> tuple[str, int]:
         self._shown = path, answer.text
@@ -163,13 +196,19 @@ class Desk:
         return moved or write_page(answer.text, whole=whole), status
 
     def _change(self, name: str) -> tuple[str, int]:
-        self._console = self._clients[name]
+        if name in self._clients:
+            self._console = self._clients[name]
+        else:
+            if name not in self._suppliers:
+                self._suppliers[name] = self._make_supplier(name)
+            self._supplier = self._suppliers[name]
         return "", 0
 
     def _work(self) -> tuple[str, int]:
         sessions = self._waves.batches.resources.Session
         for _ in range(2):
             self._waves.run()
+            self._create()
             for table, do_piece in (
                 *((it.table, it.do_piece) for it in (UNDOS, COMPARISONS, GO_LIVES)),
                 ("certificate", lambda session, it: certify_piece(session, it, self._key)),
@@ -181,6 +220,15 @@ class Desk:
                             progress = do_piece(session, job_id)
         return "", 0
 
+    def _create(self) -> None:
+        resources = self._waves.batches.resources
+        with resources.Session() as session:
+            attempt = AccountImportProcess.attempt_id
+            running = session.scalars(select(attempt).where(attempt.is_not(None))).all()
+        done = {it: perform_attempt(resources.Session, it) for it in running if it}
+        numbers = {it: ended.service_account_number for it, ended in done.items() if ended}
+        notify(resources.redis, resources.slots, numbers)
+
     def _unfinished(self, table: str) -> list[UUID]:
         with self._waves.batches.resources.Session() as session:
             found = session.execute(text(f"SELECT id FROM {table} WHERE finished_at IS NULL ORDER BY id"))  # noqa: S608
@@ -188,8 +236,9 @@ class Desk:
 
     def _spoil(self, statement: str) -> tuple[str, int]:
         with self._waves.batches.resources.Session.begin() as session:
-            session.execute(text(statement))
-        return "", 0
+            found = session.connection().execute(text(statement))
+            rows = found.all() if found.returns_rows else []
+        return "".join("\t".join(str(it) for it in row) + "\n" for row in rows), 0
 
     def _wait(self, days: str) -> tuple[str, int]:
         self._waves.now += timedelta(days=float(days))

@@ -1,4 +1,4 @@
-"""What operators do with `migration-service` and in the console prints what each page says.
+"""What operators do with `migration-service`, in the console and over REST answers what each page says.
 
 At the start there is an organisation Noord with the supplier NORTHSTAR and the team North, a book of twelve
 accounts in `book.ndjson`, and four operators: Anna administers, Omar operates, Rosa reads, Ben is bound to
@@ -8,6 +8,7 @@ another organisation.
 import pwd
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -93,7 +94,7 @@ def waves(
 
 @pytest.mark.parametrize(
     "page",
-    sorted([*_FOLDER.glob("operators/*.md"), *_FOLDER.glob("console/*.md")]),
+    sorted([*_FOLDER.glob("rest/*.md"), *_FOLDER.glob("operators/*.md"), *_FOLDER.glob("console/*.md")]),
     ids=lambda it: f"{it.parent.name}/{it.stem}",
 )
 def test_the_service_prints_and_shows_what_the_page_says(
@@ -110,6 +111,13 @@ def test_the_service_prints_and_shows_what_the_page_says(
     monkeypatch.setattr(pwd, "getpwuid", lambda _id: SimpleNamespace(pw_name="frank"))
     book = generate_accounts(12, supplier="NORTHSTAR", seed=7, today=NOON.date())
     (tmp_path / "book.ndjson").write_bytes(b"".join(msgspec.json.encode(it) + b"\n" for it in book))
-    desk = Desk(run, clients, waves, tmp_path, key=settings.certificate_key)
+
+    def make_supplier(code: str) -> SupplierClient:
+        """Return the supplier of Zuid with the first key of its organisation."""
+        supplier = replace(waves.supplier, code=code, organisation="Zuid")
+        supplier.renew_key()
+        return supplier
+
+    desk = Desk(run, clients, make_supplier, waves, tmp_path, key=settings.certificate_key)
     printed = rewrite(page, tmp_path, desk.perform, named=NAMED_IN_CONSOLE)
     assert printed.splitlines() == read_or_write(page, printed).splitlines()
