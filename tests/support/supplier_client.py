@@ -248,4 +248,5 @@ class SupplierClient:
         self, method: str, path: str, headers: dict[str, str] | None = None, **kwargs: Any
     ) -> TestResponse:
         headers = {"Authorization": f"Token {self.token}"} | (headers or {})
-        return self.app.test_client().open(API + path, method=method, headers=headers, **kwargs)
+        path = path if path.startswith("/v1/") else API + path
+        return self.app.test_client().open(path, method=method, headers=headers, **kwargs)

@@ -5,11 +5,12 @@
     fetch PATH             opens a file of the console
     send PATH NAME=VALUE…  sends the form to this path of the page that was shown last, or else of its own
                            page, with these values: `@FILE` is a file, `-` nothing
-    call METHOD PATH WORD… calls the interface below /v1/data-import with the supplier's token. A word
-                           `Name:value` is a header, `@FILE` the body, any other word the body, as JSON
+    call METHOD PATH WORD… calls the interface below /v1/data-import with the supplier's token, or a path that
+                           begins with /v1/. A word `Name:value` is a header, `@FILE` the body, any other word
+                           the body, as JSON
     sql STATEMENT          reads or changes rows behind the service's back
     as NAME                the operator of the following commands, who is logged in; the supplier, by its
-                           code, of the following calls, or nobody
+                           code or one of its keys, of the following calls, or nobody
     work                   does everything that workers and sweeps have to do at this moment
     later DAYS             lets the windows of waves see another day
 
@@ -199,7 +200,10 @@ class Desk:
         if name in self._clients:
             self._console = self._clients[name]
         else:
-            if name not in self._suppliers:
+            if name.startswith("ami_"):
+                self._suppliers[name] = replace(self._supplier, api_key=name)
+                self._suppliers[name].token = self._suppliers[name].obtain_token()
+            elif name not in self._suppliers:
                 self._suppliers[name] = self._make_supplier(name)
             self._supplier = self._suppliers[name]
         return "", 0

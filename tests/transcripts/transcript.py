@@ -22,6 +22,8 @@ _NUMBERED = {
     "cursor": re.compile(r"\b[0-9a-f]{16}-\d+-\d+-[0-9a-f]+-[0-9a-f]{32}-[0-9a-f]{16}\b"),
     "id": re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"),
     "key": re.compile(r"\bami_\w+"),
+    "token": re.compile(r"\beyJ[\w-]+(?:\.[\w-]+){2}"),
+    "secret": re.compile(r"\bwhsec_[\w+/=-]+"),
     "account": re.compile(r"\bA-[0-9A-Z]{8}\b"),
     "entry": re.compile(r"[\dT:.+Z-]+\|audit_entry \d+\b"),
     "request": re.compile(r"\b(?:command )?[0-9a-f]{32}\b"),

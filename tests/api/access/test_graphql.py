@@ -1,91 +1,22 @@
 """`/v1/graphql/`: answers to clients with and without a key, and to invalid requests."""
 
-import gzip
-import json
 import logging
-import time
 from collections import Counter
 from typing import Any
 
 import pytest
-from flask import Flask
 from flask.testing import FlaskClient
 from graphql import get_introspection_query
 from sqlalchemy.exc import OperationalError
-from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints import graphql_schema
 from migration_service.metrics.process import SECURITY_EVENTS
 from migration_service.services.access.throttle import MOST_FAILURES
-from support.factories import OBTAIN, Customer, json_of, make_customer, obtain
-
-WRONG = "ami_0000000000_" + "0" * 43
+from support.factories import OBTAIN, Customer, json_of, obtain
 
 
 def _execute(client: FlaskClient, query: str, **variables: Any) -> Any:
     return client.post("/v1/graphql/", json={"query": query, "variables": variables})
-
-
-@pytest.mark.parametrize("mutation", ["obtainServiceToken", "ObtainServiceToken"])
-def test_an_api_key_is_exchanged_for_tokens(client: FlaskClient, customer: Customer, mutation: str) -> None:
-    query = OBTAIN.replace("obtainServiceToken(", f"{mutation}(")
-    response = _execute(client, query, input={"APIKey": customer.api_key})
-    assert response.status_code == 200
-    assert response.headers["Cache-Control"] == "no-store"
-    assert set(response.json) == {"data"}
-    tokens = json_of(response)["data"][mutation]
-    assert set(tokens) == {"token", "refreshToken", "refreshExpiresIn", "payload"}
-    assert tokens["refreshExpiresIn"] - time.time() == pytest.approx(7 * 24 * 3600, abs=10)
-    assert tokens["payload"]["exp"] - tokens["payload"]["iat"] == pytest.approx(3600, abs=2)
-    assert {"sub", "jti", "kind"} <= set(tokens["payload"])
-
-
-def test_null_counts_as_absent(client: FlaskClient, customer: Customer) -> None:
-    tokens = obtain(client, APIKey=customer.api_key, refreshToken=None)
-    again = obtain(client, APIKey=None, refreshToken=tokens["refreshToken"])
-    assert again["refreshExpiresIn"] == tokens["refreshExpiresIn"]
-    assert again["token"] != tokens["token"]
-
-
-def test_an_invalid_key_is_answered_with_a_graphql_error(client: FlaskClient) -> None:
-    response = _execute(client, OBTAIN, input={"APIKey": WRONG})
-    assert response.status_code == 200
-    assert json_of(response)["data"] == {"obtainServiceToken": None}
-    (error,) = json_of(response)["errors"]
-    assert error["path"] == ["obtainServiceToken"]
-    assert error["extensions"] == {
-        "errorType": "AUTHENTICATION",
-        "errorCode": "authentication_failed",
-        "errorDescription": "The API key is not valid, or it was revoked.",
-    }
-
-
-@pytest.mark.parametrize("given", [{}, {"APIKey": None}, {"APIKey": WRONG, "refreshToken": "x"}])
-def test_either_the_key_or_the_refresh_token_is_required(
-    client: FlaskClient, given: dict[str, str | None]
-) -> None:
-    response = _execute(client, OBTAIN, input=given)
-    assert response.status_code == 400
-    extensions = json_of(response)["errors"][0]["extensions"]
-    assert (extensions["errorType"], extensions["errorCode"]) == ("VALIDATION", "invalid")
-    assert extensions["errorDescription"] == "Give either an APIKey or a refreshToken."
-
-
-def test_after_ten_wrong_keys_with_its_prefix_an_address_has_to_wait_and_the_owner_does_not(
-    app: Flask, customer: Customer
-) -> None:
-    guess = customer.prefix + "_" + "0" * 43
-    stranger, owner = app.test_client(), app.test_client()
-    stranger.environ_base["REMOTE_ADDR"] = "198.51.100.1"
-    owner.environ_base["REMOTE_ADDR"] = "198.51.100.2"
-    for _ in range(MOST_FAILURES):
-        assert obtain(stranger, APIKey=guess)["errorCode"] == "authentication_failed"
-    response = _execute(stranger, OBTAIN, input={"APIKey": customer.api_key})
-    assert response.status_code == 429
-    assert 1 <= int(response.headers["Retry-After"]) <= 60
-    assert json_of(response)["errors"][0]["extensions"]["errorType"] == "THROTTLING"
-    assert json_of(response)["errors"][0]["extensions"]["errorCode"] == "throttled"
-    assert obtain(owner, APIKey=customer.api_key)["token"]
 
 
 def test_guesses_in_one_document_are_counted_separately(client: FlaskClient) -> None:
@@ -137,101 +68,10 @@ def test_an_internal_error_is_logged_and_not_shown(
     assert customer.api_key not in caplog.text
 
 
-NESTED = "{" + "a{" * 400
-TYPES = "{__schema{types{" + "fields{type{" * 8 + "name" + "}}" * 8 + "}}}"
-FRAGMENTS = "{...A} fragment A on Query {...A}"
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "code"),
-    [
-        (b"", 400, "parse_error"),
-        (b"\xff", 400, "parse_error"),
-        (b"[" * 30_000, 400, "too_deep"),
-        (b'{"query": 0E-999999}', 400, "number_too_long"),
-        (b"[]", 400, "invalid"),
-        (b"{}", 400, "invalid"),
-        (b'{"query": 1}', 400, "invalid"),
-        (b'{"query": "{documentation}", "variables": []}', 400, "invalid"),
-        (b'{"query": "{documentation}", "operationName": 1}', 400, "invalid"),
-        (b'{"query": "{documentation}", "operationName": "Other"}', 400, "invalid"),
-        (b'{"query": ""}', 400, "parse_error"),
-        (b'{"query": "{ documentation(x: \\"\\\\uD800\\") }"}', 400, "parse_error"),
-        (b'{"query": "{nothing}"}', 400, "invalid"),
-        (b'{"query": "mutation { obtainServiceToken { token } }"}', 400, "invalid"),
-        (b'{"query": "mutation { obtainServiceToken(input: {APIKey: 1}) { token } }"}', 400, "invalid"),
-        (json.dumps({"query": OBTAIN}).encode(), 400, "invalid"),
-        (json.dumps({"query": OBTAIN, "variables": {"input": 1}}).encode(), 400, "invalid"),
-        (json.dumps({"query": NESTED}).encode(), 400, "too_deep"),
-        (json.dumps({"query": "{a(b:" + "[" * 480 + "]" * 480 + ")}"}).encode(), 400, "too_deep"),
-        (json.dumps({"query": "{" + "a " * 1_001 + "}"}).encode(), 400, "document_too_long"),
-        (json.dumps({"query": "#\n" * 101 + "{documentation}"}).encode(), 400, "document_too_long"),
-        (json.dumps({"query": TYPES}).encode(), 400, "invalid"),
-        (json.dumps({"query": FRAGMENTS}).encode(), 400, "invalid"),
-        (b'{"query": "' + b" " * 65_536 + b'"}', 413, "request_too_large"),
-    ],
-)
-def test_an_invalid_request_is_answered_with_a_graphql_error(
-    client: FlaskClient, body: bytes, status: int, code: str
-) -> None:
-    response = client.post("/v1/graphql/", data=body, content_type="application/json")
-    assert response.status_code == status, response.text
-    assert response.content_type == "application/json"
-    for error in json_of(response)["errors"]:
-        assert error["message"] == error["extensions"]["errorDescription"]
-        assert error["extensions"]["errorType"] == "VALIDATION"
-    assert json_of(response)["errors"][0]["extensions"]["errorCode"] == code
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [{"Content-Type": "text/plain"}, {"Content-Type": "application/json", "Content-Encoding": "br"}],
-)
-def test_a_body_of_another_content_type_is_refused(client: FlaskClient, headers: dict[str, str]) -> None:
-    response = client.post("/v1/graphql/", data=gzip.compress(b"{}"), headers=headers)
-    assert response.status_code == 415
-    (error,) = json_of(response)["errors"]
-    assert error["extensions"]["errorCode"] == "unsupported_media_type"
-    assert error["message"].startswith("The body m")
-
-
-def test_get_explains_the_endpoint_and_runs_no_mutation(client: FlaskClient) -> None:
-    assert "obtainServiceToken" in json_of(client.get("/v1/graphql/"))["detail"]
-    response = client.get("/v1/graphql/?query={documentation}")
-    assert (response.status_code, response.headers["Allow"]) == (405, "POST")
-    assert json_of(response)["errors"][0]["extensions"]["errorCode"] == "method_not_allowed"
-
-
-def test_the_response_has_the_requested_content_type(client: FlaskClient) -> None:
-    plain, graphql = "application/json", "application/graphql-response+json"
-    for accepted, answered in (("*/*", plain), (f"{graphql}, {plain};q=0.9", graphql), ("text/html", plain)):
-        response = client.post(
-            "/v1/graphql/", json={"query": "{documentation}"}, headers={"Accept": accepted}
-        )
-        assert response.content_type == answered
-        assert json_of(response)["data"] == {"documentation": "/v1/docs/"}
-
-
 def test_tools_can_read_the_schema(client: FlaskClient) -> None:
     schema = json_of(_execute(client, get_introspection_query()))["data"]["__schema"]
     described = {kind["name"]: kind["description"] for kind in schema["types"]}
     assert described["ObtainServiceTokenInput"] == "Either an API key or a refresh token."
-
-
-@pytest.mark.parametrize("given", [f'APIKey: "{WRONG}"', ""], ids=["refused", "invalid"])
-def test_a_field_that_succeeds_is_returned_beside_the_error_of_another(
-    client: FlaskClient, sessions: sessionmaker[Session], given: str
-) -> None:
-    key = make_customer(sessions).api_key
-    response = _execute(
-        client,
-        f"mutation {{ a: obtainServiceToken(input: {{{given}}}) {{ token }} "
-        f'b: obtainServiceToken(input: {{APIKey: "{key}"}}) {{ token }} }}',
-    )
-    assert response.status_code == 200
-    assert json_of(response)["data"]["a"] is None
-    assert json_of(response)["data"]["b"]["token"]
-    assert [error["path"] for error in json_of(response)["errors"]] == [["a"]]
 
 
 _SECRET = "ami_secretpref_" + "S3cr3t" * 7 + "x"

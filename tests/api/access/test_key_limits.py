@@ -1,7 +1,5 @@
 """The limits of a key over HTTP: scopes, import suppliers, networks and expiry."""
 
-from dataclasses import replace
-from ipaddress import ip_address
 from typing import Any
 
 import pytest
@@ -12,15 +10,8 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.blueprints.requests.interface import SCOPES, scopes_of
 from migration_service.services.access.api_keys import KeyLimits, issue_api_key
 from migration_service.services.access.scopes import Scope
-from migration_service.services.setup.suppliers import create_import_supplier
-from migration_service.tasks.resources import WorkerResources
 from support.audit import audited
-from support.batch_client import BatchClient
 from support.factories import Customer, json_of, obtain
-from support.imported_account import ImportedAccount
-from support.supplier_client import SupplierClient
-from support.undo_client import UndoClient
-from support.wave_client import WaveClient
 
 PREFIX = "/v1/data-import"
 
@@ -45,26 +36,6 @@ def test_every_view_has_a_scope_and_every_scope_a_view(app: Flask) -> None:
     assert {endpoint for endpoint in endpoints if not scopes_of(endpoint)} == set()
     assert {name for name in SCOPES if "." in name} <= endpoints
     assert {scope for endpoint in endpoints for scope in scopes_of(endpoint)} == set(Scope)
-
-
-def test_a_key_shows_its_limits_and_those_of_the_service(
-    client: FlaskClient, customer: Customer, sessions: sessionmaker[Session]
-) -> None:
-    unlimited = json_of(client.get(f"{PREFIX}/api-key/", headers=_token(client, customer.api_key)))
-    assert (unlimited["api_key"], unlimited["organisation"]) == (customer.prefix, customer.organisation)
-    without_limits = ("scopes", "import_suppliers", "allowed_networks", "expires_at")
-    assert {unlimited[name] for name in without_limits} == {None}
-    assert unlimited["limits"]["body_bytes"] == client.application.config["MAX_CONTENT_LENGTH"]
-    limits = {
-        "scopes": [Scope.UNDO],
-        "import_suppliers": [customer.import_supplier],
-        "networks": ["0.0.0.0/0"],
-    }
-    headers = _token(client, _issue(sessions, customer.organisation, **limits))
-    shown = json_of(client.get(f"{PREFIX}/api-key/", headers=headers))
-    assert (shown["scopes"], shown["import_suppliers"]) == (["undo"], [customer.import_supplier])
-    assert shown["allowed_networks"] == ["0.0.0.0/0"]
-    assert ip_address(shown["address"]) == ip_address(unlimited["address"])
 
 
 @pytest.mark.parametrize("scope", list(Scope))
@@ -99,54 +70,6 @@ def test_a_key_that_reads_reaches_whatever_changes_nothing_except_for_sessions_a
     assert {scopes_of(it) for it in others if it.startswith("webhooks.")} == {(Scope.WEBHOOKS,)}
     # A reader may forget the position that the service keeps for it.
     assert reached == reads - others | {"events.forget_event_consumer"}
-
-
-def test_a_key_of_one_supplier_is_refused_at_the_organisations_other_one(
-    app: Flask, sessions: sessionmaker[Session], worker_resources: WorkerResources
-) -> None:
-    supplier = SupplierClient.create(app, sessions)
-    other = f"{supplier.code}_2"
-    with sessions.begin() as session:
-        create_import_supplier(session, code=other, organisation_name=supplier.organisation)
-    batches = BatchClient(supplier, worker_resources)
-    batch = f"/batches/{batches.start([b'{}'], 'validate')}/"
-    created = ImportedAccount.create(supplier, worker_resources)
-    (attempt,) = json_of(supplier.get(f"/account-import-attempts/{supplier.code}/{created.number}/"))
-    undo = UndoClient(supplier).start(created.number)
-    (account,) = supplier.accounts()
-    supplier.stage(account | {"external_account_number": "planned"})
-    plan = WaveClient(batches).plan({"rest": True})["plan_id"]
-    supplier.api_key = _issue(sessions, supplier.organisation, import_suppliers=[other])
-    supplier.token = supplier.obtain_token()
-    refused = {
-        "stage": supplier.stage(account),
-        "validate": supplier.validate(account),
-        "process": supplier.process("1"),
-        "status": supplier.status("1"),
-        "list": supplier.get(f"/all-account-import-processes/{supplier.code}/"),
-        "notes": created.post_notes({"body": "x"}),
-        "batch": supplier.get(batch),
-        "results": supplier.get(f"{batch}results/"),
-        "cancel": supplier.post(f"{batch}cancel/"),
-        "start": batches.post(b"{}\n", "validate"),
-        "reconcile": supplier.get(f"/reconciliation/{supplier.code}/"),
-        "attempt": supplier.get(f"/account-import-attempts/{attempt['attempt_id']}/"),
-        "undo": supplier.get(f"/undos/{undo}/"),
-        "account": supplier.get(f"/accounts/{supplier.code}/{created.number}/"),
-        "plan": supplier.get(f"/wave-plans/{plan}/"),
-    }
-    for what, answer in refused.items():
-        assert (answer.status_code, json_of(answer)["code"]) == (403, "permission_denied"), what
-        assert supplier.code in json_of(answer)["detail"], what
-    for path in ("/batches/", "/undos/", "/wave-plans/"):
-        assert supplier.get(path).json == [], path
-    assert [it["import_supplier"] for it in json_of(supplier.get("/import-suppliers/"))] == [other]
-    assert supplier.stage(account | {"import_supplier": other}).status_code == 201
-    allowed = replace(supplier, code=other)
-    number = account["external_account_number"]
-    assert allowed.status(number).json == {"status": "UNKNOWN", "service_account_number": ""}
-    assert allowed.process(number).status_code == 202
-    assert supplier.get(f"/all-account-import-processes/{other}/").status_code == 200
 
 
 def test_refusals_are_in_the_audit_once_an_address_and_minute(

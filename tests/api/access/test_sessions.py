@@ -9,60 +9,12 @@ from flask.testing import FlaskClient
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
-from migration_service.models import TokenSession
 from migration_service.services.access.throttle import MOST_FAILURES
 from migration_service.services.setup.teams import create_operations_team
-from support.audit import audited
 from support.factories import Customer, MakeClient, obtain
 from support.imported_account import ImportedAccount, code_of
 from support.supplier_client import SupplierClient
 from support.vendor_servers import make_sandbox_vendor
-
-SESSIONS = "/v1/data-import/sessions/"
-
-
-def _log_in(client: FlaskClient, customer: Customer) -> tuple[dict[str, str], dict[str, Any]]:
-    """The headers of a new session, and its tokens."""
-    tokens = obtain(client, APIKey=customer.api_key)
-    return {"Authorization": f"Token {tokens['token']}"}, tokens
-
-
-def _list(client: FlaskClient, headers: dict[str, str], path: str = SESSIONS) -> Any:
-    answer = client.get(path, headers=headers)
-    assert answer.status_code == 200, answer.text
-    return answer.json
-
-
-def test_a_session_is_listed_with_its_key_and_ended_with_all_its_tokens(
-    client: FlaskClient, customer: Customer, sessions: sessionmaker[Session]
-) -> None:
-    headers, _ = _log_in(client, customer)
-    copied, tokens = _log_in(client, customer)
-    session_id = tokens["payload"]["sid"]
-    listed = _list(client, headers)
-    assert listed[0]["session_id"] == session_id
-    assert len(listed) == 2
-    assert {it["api_key"] for it in listed} == {customer.prefix}
-    ended = client.post(f"{SESSIONS}{session_id}/end/", headers=headers)
-    assert ended.status_code == 200, ended.text
-    again = client.post(f"{SESSIONS}{session_id}/end/", headers=headers)
-    assert again.json == ended.json
-    assert client.get(SESSIONS, headers=copied).status_code == 401
-    assert obtain(client, refreshToken=tokens["refreshToken"])["errorCode"] == "authentication_failed"
-    assert len(_list(client, headers)) == 1
-    with sessions() as session:
-        owner = session.get_one(TokenSession, session_id)
-        assert owner.end_reason == "ended_by_organisation"
-    (entry,) = audited(sessions, subject=session_id)
-    assert (entry.action, entry.actor_kind, entry.actor) == ("session.ended", "api_key", customer.prefix)
-
-
-def test_sessions_come_in_pages(supplier: SupplierClient) -> None:
-    for _ in range(2):
-        supplier.obtain_token()
-    whole = _list(supplier.app.test_client(), {"Authorization": supplier.token})
-    for limit, pages in ((2, [whole[:2], whole[2:]]), (3, [whole])):
-        assert supplier.pages(f"/sessions/?limit={limit}") == pages
 
 
 def test_a_team_of_another_organisation_does_not_exist(

@@ -3,7 +3,6 @@
 import threading
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -15,15 +14,12 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service import errors
 from migration_service.config import Settings
 from migration_service.db.sql import autocommit
-from migration_service.models import RefreshToken, TokenSession
+from migration_service.models import TokenSession
 from migration_service.services.access import api_keys
-from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.sessions import (
     end_session,
     list_sessions,
-    list_sessions_of_organisation,
     remove_old_sessions,
-    report_session,
 )
 from migration_service.services.access.tokens import (
     Tokens,
@@ -48,23 +44,6 @@ def _refresh(sessions: sessionmaker[Session], settings: Settings, token: str) ->
         return refresh_tokens(session, settings, token)
 
 
-def _let_a_minute_pass(sessions: sessionmaker[Session], tokens: Tokens) -> None:
-    of_session = RefreshToken.token_session_id == tokens.payload["sid"]
-    earlier = {"used_at": RefreshToken.used_at - timedelta(seconds=61)}
-    with sessions.begin() as session:
-        session.execute(update(RefreshToken).where(of_session).values(earlier))
-
-
-def test_an_exchanged_token_returns_the_same_successor_for_a_minute(
-    sessions: sessionmaker[Session], migrated: Settings, first: Tokens
-) -> None:
-    second = _refresh(sessions, migrated, first.refresh_token)
-    third = _refresh(sessions, migrated, second.refresh_token)
-    assert len({first.refresh_token, second.refresh_token, third.refresh_token}) == 3
-    assert _refresh(sessions, migrated, first.refresh_token).refresh_token == second.refresh_token
-    assert third.refresh_expires_at == first.refresh_expires_at
-
-
 def test_processes_that_refresh_simultaneously_get_the_same_successor(
     sessions: sessionmaker[Session], migrated: Settings, first: Tokens
 ) -> None:
@@ -81,28 +60,6 @@ def test_processes_that_refresh_simultaneously_get_the_same_successor(
         thread.join()
     assert len(found) == 8
     assert len(set(found)) == 1
-
-
-def test_a_token_that_is_reused_later_ends_only_its_session(
-    sessions: sessionmaker[Session], migrated: Settings, customer: Customer, first: Tokens
-) -> None:
-    with sessions.begin() as session:
-        other = obtain_tokens(session, migrated, customer.api_key)
-    second = _refresh(sessions, migrated, first.refresh_token)
-    _let_a_minute_pass(sessions, first)
-    with pytest.raises(errors.RefreshTokenReusedError) as caught:
-        _refresh(sessions, migrated, first.refresh_token)
-    RefusalLog(sessions).note_refused_login(caught.value, None)
-    with autocommit(sessions) as statements:
-        for token in (first.token, second.token):
-            with pytest.raises(errors.UnauthenticatedError, match="session of the token was ended"):
-                authenticate_token(statements, migrated, token)
-        assert authenticate_token(statements, migrated, other.token).prefix == customer.prefix
-    with pytest.raises(errors.UnauthenticatedError, match="session of the token was ended"):
-        _refresh(sessions, migrated, second.refresh_token)
-    (entry,) = audited(sessions, subject=first.payload["sid"])
-    assert (entry.action, entry.organisation_id) == ("session.ended", customer.organisation_id)
-    assert entry.details == {"api_key": customer.prefix, "reason": "refresh_token_reused"}
 
 
 def test_a_token_is_that_of_a_session_of_its_key(
@@ -137,27 +94,6 @@ def test_tokens_remain_valid_when_the_signing_key_is_replaced(
             authenticate_token(statements, migrated, second.token)
 
 
-def test_a_session_that_is_ended_again_keeps_its_end_and_another_organisation_cannot_end_it(
-    sessions: sessionmaker[Session], customer: Customer, first: Tokens
-) -> None:
-    other, session_id = make_customer(sessions), first.payload["sid"]
-    with sessions.begin() as session:
-        with pytest.raises(errors.TokenSessionNotFoundError, match=session_id):
-            end_session(session, session_id, organisation_id=other.organisation_id)
-        with pytest.raises(errors.TokenSessionNotFoundError):
-            end_session(session, str(UUID(int=0)))
-        owner = end_session(session, session_id, "why", organisation_id=customer.organisation_id)
-        ended = (owner.ended_at, "why")
-        assert ended[0] is not None
-    with sessions.begin() as session:
-        again = end_session(session, session_id, "another reason")
-        assert (again.ended_at, again.end_reason) == ended
-    entries = audited(sessions, subject=session_id)
-    assert [(it.subject_kind, it.organisation_id, it.details) for it in entries] == [
-        ("session", customer.organisation_id, {"api_key": customer.prefix, "reason": "why"})
-    ]
-
-
 def test_of_two_that_end_a_session_simultaneously_one_does(
     sessions: sessionmaker[Session], migrated: Settings, customer: Customer
 ) -> None:
@@ -177,41 +113,6 @@ def test_of_two_that_end_a_session_simultaneously_one_does(
         assert reason == "one"
 
     assert explore(sessions, script, alike=("one", "other")) == 2
-
-
-def test_an_organisation_sees_the_sessions_of_its_keys_that_hold_the_newest_first(
-    sessions: sessionmaker[Session], migrated: Settings, customer: Customer, first: Tokens
-) -> None:
-    with sessions.begin() as session:
-        second_key = api_keys.issue_api_key(
-            session, organisation_name=customer.organisation, name="The second"
-        )
-        revoked_key = api_keys.issue_api_key(session, organisation_name=customer.organisation)
-        obtain_tokens(session, migrated, make_customer(sessions).api_key)
-        second, ended, expired, _, last = (
-            obtain_tokens(session, migrated, key).payload["sid"]
-            for key in (second_key, second_key, second_key, revoked_key, customer.api_key)
-        )
-        end_session(session, ended)
-        past = update(TokenSession).where(TokenSession.id == expired).values(expires_at=func.now())
-        session.execute(past)
-        api_keys.revoke_api_key(session, revoked_key)
-    with sessions() as session:
-        page = partial(list_sessions_of_organisation, session, customer.organisation_id)
-        found = page(before=None, limit=10)
-        assert [str(it["session_id"]) for it in found] == [last, second, first.payload["sid"]]
-        assert page(before=None, limit=2) == found[:2]
-        assert page(before=found[0]["session_id"], limit=2) == found[1:]
-        rows = [session.get_one(TokenSession, it["session_id"]) for it in found]
-        assert found == [report_session(session, it) for it in rows]
-    assert [(it["api_key"], it["api_key_name"]) for it in found] == [
-        (customer.prefix, None),
-        (api_keys.find_prefix(second_key), "The second"),
-        (customer.prefix, None),
-    ]
-    for report, row in zip(found, rows, strict=True):
-        assert (report["address"], report["created_at"]) == (row.address, row.created_at)
-        assert (report["expires_at"], report["ended_at"]) == (row.expires_at, None)
 
 
 def test_sessions_that_are_over_do_not_count(

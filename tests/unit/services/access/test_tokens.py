@@ -2,9 +2,7 @@
 
 import base64
 import json
-import time
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import jwt
@@ -15,11 +13,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
 from migration_service.db.sql import autocommit
-from migration_service.errors import PermissionDeniedError, UnauthenticatedError
-from migration_service.origin import ActorKind, Origin, acting_as
-from migration_service.services.access import api_keys
+from migration_service.errors import UnauthenticatedError
 from migration_service.services.access.callers import Caller
-from migration_service.services.access.scopes import Scope
 from migration_service.services.access.tokens import (
     Tokens,
     authenticate_token,
@@ -27,7 +22,7 @@ from migration_service.services.access.tokens import (
     refresh_tokens,
     sign,
 )
-from support.factories import Customer, make_customer
+from support.factories import Customer
 
 
 def _obtain(sessions: sessionmaker[Session], settings: Settings, customer: Customer) -> Tokens:
@@ -45,78 +40,12 @@ def _refresh(sessions: sessionmaker[Session], settings: Settings, token: str) ->
         return refresh_tokens(session, settings, token)
 
 
-def test_a_token_is_valid_for_an_hour_and_its_refresh_token_for_a_week(
-    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
-) -> None:
-    tokens = _obtain(sessions, migrated, customer)
-    now = time.time()
-    assert tokens.payload["exp"] - now == pytest.approx(3600, abs=5)
-    assert tokens.refresh_expires_at - now == pytest.approx(7 * 24 * 3600, abs=5)
-    assert tokens.payload["sub"] == customer.prefix
-
-
 def test_no_token_is_valid_longer_than_its_refresh_token(
     sessions: sessionmaker[Session], migrated: Settings, customer: Customer
 ) -> None:
     short = replace(migrated, refresh_token_lifetime_seconds=60)
     tokens = _obtain(sessions, short, customer)
     assert tokens.payload["exp"] == tokens.refresh_expires_at
-
-
-@pytest.mark.parametrize("is_revoked", [True, False])
-def test_the_tokens_of_a_key_that_was_revoked_or_has_expired_do_not_hold(
-    sessions: sessionmaker[Session], migrated: Settings, customer: Customer, *, is_revoked: bool
-) -> None:
-    tokens = _obtain(sessions, migrated, customer)
-    with sessions.begin() as session:
-        api_keys.get_api_key(session, customer.prefix).expires_at = datetime.now(UTC) + timedelta(minutes=5)
-    assert _authenticate(sessions, migrated, tokens.token).prefix == customer.prefix
-    tokens = _refresh(sessions, migrated, tokens.refresh_token)
-    with sessions.begin() as session:
-        if is_revoked:
-            api_keys.revoke_api_key(session, customer.prefix)
-        else:
-            api_keys.get_api_key(session, customer.prefix).expires_at = datetime.now(UTC)
-    said = "revoked" if is_revoked else r"The API key .* has expired"
-    with pytest.raises(UnauthenticatedError, match=said):
-        _authenticate(sessions, migrated, tokens.token)
-    with pytest.raises(UnauthenticatedError, match=said):
-        _refresh(sessions, migrated, tokens.refresh_token)
-
-
-def test_a_caller_has_the_limits_of_its_key_and_its_networks_count_for_each_use_of_its_tokens(
-    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
-) -> None:
-    make_customer(sessions)
-    limits = api_keys.KeyLimits(
-        scopes=[Scope.READ], import_suppliers=[customer.import_supplier], networks=["192.0.2.0/24"]
-    )
-    with sessions.begin() as session:
-        api_key = api_keys.issue_api_key(session, organisation_name=customer.organisation, limits=limits)
-        key = api_keys.get_api_key(session, api_key)
-        expected = Caller(
-            customer.organisation_id,
-            key.id,
-            key.prefix,
-            frozenset([Scope.READ]),
-            frozenset(key.import_supplier_ids or ()),
-        )
-    inside, outside = (
-        Origin(kind=ActorKind.API_KEY, address=address) for address in ("192.0.2.7", "198.51.100.7")
-    )
-    with acting_as(inside):
-        tokens = _obtain(sessions, migrated, replace(customer, api_key=api_key))
-        assert _authenticate(sessions, migrated, tokens.token) == expected
-        with sessions.begin() as session:
-            api_keys.get_api_key(session, api_key).last_used_at = None
-        tokens = _refresh(sessions, migrated, tokens.refresh_token)
-    with sessions() as session:
-        assert api_keys.get_api_key(session, api_key).last_used_at is not None
-    with acting_as(outside):
-        with pytest.raises(PermissionDeniedError):
-            _authenticate(sessions, migrated, tokens.token)
-        with pytest.raises(PermissionDeniedError):
-            _refresh(sessions, migrated, tokens.refresh_token)
 
 
 def test_an_expired_token_is_refused_and_the_reason_given(
@@ -136,16 +65,6 @@ def test_a_token_that_was_signed_by_a_clock_ahead_of_ours_is_accepted(
     claims = _obtain(sessions, migrated, customer).payload
     ahead = sign(migrated, claims | {"iat": claims["iat"] + 60})
     assert _authenticate(sessions, migrated, ahead).prefix == customer.prefix
-
-
-def test_neither_kind_of_token_is_accepted_as_the_other(
-    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
-) -> None:
-    tokens = _obtain(sessions, migrated, customer)
-    with pytest.raises(UnauthenticatedError, match="This is a refresh token"):
-        _authenticate(sessions, migrated, tokens.refresh_token)
-    with pytest.raises(UnauthenticatedError, match="This is an access token"):
-        _refresh(sessions, migrated, tokens.token)
 
 
 def _part(value: Any) -> str:
