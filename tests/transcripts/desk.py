@@ -54,7 +54,7 @@ NAMED_IN_CONSOLE = NAMED | {
         r"\b(in )?\d+ (second|minu)\w* (ago|geleden)\b"
         r"|\b\d+ s(?= ago| geleden)|(?<=about )\d+ s\b|(?<=ongeveer )\d+ s\b"
     ),
-    "<rate>": re.compile(r"\b[\d.,]+(?= (lines|regels)/)"),
+    "<rate>": re.compile(r'\b[\d.,]+(?= (lines|regels)/)|(?<=},"rate":)(null|[\d.]+)'),
 }
 _DUTCH = {"Accept-Language": "nl"}
 _OPERATING = re.compile(r"([A-Z_]+=\S* )*migration-service ")

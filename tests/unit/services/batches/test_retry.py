@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.files.ndjson import FileLimits
 from migration_service.connections import make_redis
-from migration_service.errors import BatchStateError
 from migration_service.formats import ResultFormat
 from migration_service.models import ApiKey, Batch, BatchChunk, BatchLine
 from migration_service.services.batches.intake.options import BatchOrder
@@ -22,7 +21,6 @@ from migration_service.services.batches.results import line_results
 from migration_service.services.batches.results.counts import recount
 from migration_service.services.batches.retry import Retried, Retryable, count_retryable, retry_failed
 from migration_service.states import BatchMode, LineStatus
-from support.audit import list_told
 from support.factories import Customer
 from support.rows import add_chunk, find_supplier, make_batch
 from unit.services.batches.batch_rows import without_indexes
@@ -116,49 +114,6 @@ def test_the_lines_that_may_pass_or_all_that_are_wanted_are_pending_again(
     )
     opened = {first for first, state in chunks if state == "PENDING"}
     assert opened == {1 if number < 10 else 11 for number in numbers}
-
-
-def test_all_lines_may_pass_once_the_rules_or_the_profile_have_changed(
-    session: Session, batch: Batch
-) -> None:
-    assert count_retryable(session, batch) == Retryable(2, 4)
-    batch.validated_under = "others"
-    assert count_retryable(session, batch) == Retryable(4, 4)
-    retry_failed(session, batch, line_results.ResultFilter(line=2))
-    # The others may still pass under the rules of now.
-    assert batch.validated_under == "others"
-    retry_failed(session, batch)
-    assert batch.validated_under == validated_under(None, "lenient")
-    # The chunk of line 2 is open, so its other lines are left until it is done.
-    assert _pending(session, batch) == [2, 11]
-
-
-def test_the_audit_has_what_was_retried(session: Session, batch: Batch) -> None:
-    retry_failed(session, batch, line_results.ResultFilter(code=_MAY_PASS, path="c", line=11))
-    retry_failed(session, batch)
-    assert list_told(session, "batch.retried") == [
-        (
-            "batch",
-            str(batch.id),
-            batch.organisation_id,
-            {"lines": 1, "code": _MAY_PASS, "path": "c", "line": 11},
-        ),
-        ("batch", str(batch.id), batch.organisation_id, {"lines": 1}),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [({"state": "CANCELLED"}, "was cancelled"), ({"lines_removed_at": func.now()}, "no longer kept")],
-)
-def test_a_batch_that_was_cancelled_or_has_no_lines_is_not_retried(
-    session: Session, batch: Batch, values: dict[str, Any], message: str
-) -> None:
-    session.execute(update(Batch).where(Batch.id == batch.id).values(**values))
-    session.expire_all()
-    with pytest.raises(BatchStateError, match=message):
-        retry_failed(session, batch)
-    assert _pending(session, batch) == []
 
 
 def test_a_chunk_of_added_data_is_found_by_a_line_outside_its_range(

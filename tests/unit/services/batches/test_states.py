@@ -1,8 +1,6 @@
 """The states of batches: who may change what, what people do, and what the feed changes by itself."""
 
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from sqlalchemy import func, select, update
@@ -12,7 +10,6 @@ from migration_service.db.base import new_id
 from migration_service.errors import BatchStateError
 from migration_service.models import ApiKey, Batch, Undo
 from migration_service.services.batches import control, states
-from migration_service.services.batches.error_thresholds import ErrorThreshold
 from migration_service.services.batches.undo_guards import find_undos_of_plans, require_no_undo
 from migration_service.services.setup.suppliers import set_status
 from migration_service.services.waves.reading import list_waves
@@ -20,48 +17,21 @@ from migration_service.states import (
     BatchCondition,
     BatchState,
     ChunkState,
-    LineStatus,
     SupplierStatus,
     WaveState,
 )
-from support.audit import list_entries
 from support.factories import Customer, make_customer
 from support.rows import add_chunk, make_batch
 from unit.services.undo.undo_rows import MOMENT, add_undo
 from unit.services.waves.wave_rows import batch_of, make_plan
 
 _OPEN = (BatchState.RUNNING, BatchState.WAITING)
-_SOURCES = {
-    "pause": (states.PAUSE, {"RUNNING", "WAITING"}, "PAUSED"),
-    "resume": (states.RESUME, {"PAUSED", "STOPPED"}, "RUNNING"),
-    "cancel": (states.CANCEL, {"RUNNING", "WAITING", "PAUSED", "STOPPED"}, "CANCELLED"),
-    "reopen": (states.REOPEN, {"COMPLETED"}, "RUNNING"),
-}
 
 
 def _states(session: Session, *batches: Batch) -> list[tuple[str, str | None, bool]]:
     """Return the state and the reason of each batch, and whether it is over."""
     session.expire_all()
     return [(it.state, it.reason, it.finished_at is not None) for it in batches]
-
-
-@pytest.mark.parametrize("state", BatchState)
-@pytest.mark.parametrize("name", _SOURCES)
-def test_a_change_is_possible_from_its_states_only(
-    session: Session, customer: Customer, name: str, state: BatchState
-) -> None:
-    change, sources, target = _SOURCES[name]
-    before = {"reason": "why", "finished_at": func.now()}
-    batch = make_batch(session, customer, state=state, **before)
-    if state not in sources:
-        with pytest.raises(BatchStateError, match=f"The batch is {state}. This is only possible if it is"):
-            states.change_batch(session, batch, change)
-        return
-    states.change_batch(session, batch, change)
-    session.flush()
-    assert _states(session, batch) == [(target, None, target == "CANCELLED")]
-    assert (batch.brake_since is not None) is (target == "RUNNING")
-    assert (batch.runs_since is not None) is (target == "RUNNING")
 
 
 def test_open_batches_whose_chunks_are_all_done_are_completed(session: Session, customer: Customer) -> None:
@@ -148,59 +118,6 @@ def test_batches_that_create_accounts_follow_their_supplier(
         assert _states(session, *kept) == before
 
 
-def test_a_report_has_everything_that_is_known_of_a_batch(session: Session, customer: Customer) -> None:
-    now = session.scalars(select(func.now())).one()
-    stored: dict[str, Any] = {
-        "name": "a name",
-        "file_name": "a file",
-        "file_bytes": 12,
-        "kind": "transactions",
-        "mode": "import",
-        "options": {"check_previously_added": False},
-        "profile": "strict",
-        "source": "upload",
-        "state": "RUNNING",
-        "reason": "known",
-        "created_at": now - timedelta(minutes=3),
-        "started_at": now - timedelta(seconds=7.3),
-        "lines": 40,
-    }
-    brake = ErrorThreshold(stop_after_errors="9").to_dict()
-    sha256 = bytes(range(32))
-    batch = make_batch(session, customer, brake=brake, file_sha256=sha256, **stored)
-    worked: dict[str, Any] = {"finished_at": now, "worked_at": now, "worked": 25, "done": 25}
-    add_chunk(
-        session,
-        batch,
-        counts={"ADDED": 23, "FAILED": 2},
-        failures={"required": 2},
-        error_counts={"required": 2},
-        warning_counts={"already_added": 1},
-        state="DONE",
-        **worked,
-    )
-    add_chunk(session, batch, 10, counts={"PENDING": 7, "DEFERRED": 3})
-    report = control.report_batch(session, batch)
-    assert {name: getattr(report, name) for name in stored} == stored
-    assert (report.batch_id, report.import_supplier) == (batch.id, customer.import_supplier)
-    assert (report.operations_team_name, report.file_sha256) == (customer.operations_team, sha256.hex())
-    assert report.counts == dict.fromkeys(LineStatus, 0) | {
-        "ADDED": 23,
-        "FAILED": 2,
-        "PENDING": 7,
-        "DEFERRED": 3,
-    }
-    assert (report.error_counts, report.warning_counts) == ({"required": 2}, {"already_added": 1})
-    assert (report.rate, report.time_left, report.condition) == (None, None, None)
-    assert (report.finished_at, report.lines_removed_at) == (None, None)
-    assert report.brake == brake | {"lines": 25, "errors": 2, "codes": {"required": 2}}
-    batch.state, batch.finished_at, batch.lines_removed_at = "CANCELLED", now, now
-    session.flush()
-    report = control.report_batch(session, batch)
-    assert (report.rate, report.time_left) == (3.4, None)
-    assert (report.finished_at, report.lines_removed_at) == (now, now)
-
-
 @pytest.mark.parametrize(("ago", "condition"), [(1, None), (61, BatchCondition.STALLED)])
 def test_a_report_has_the_time_left_as_a_range_unless_the_batch_makes_no_progress(
     session: Session, customer: Customer, *, ago: int, condition: BatchCondition | None
@@ -220,36 +137,6 @@ def test_a_report_has_the_time_left_as_a_range_unless_the_batch_makes_no_progres
     else:
         assert report.time_left_low and report.time_left and report.time_left_high
         assert report.time_left_low < report.time_left < report.time_left_high
-
-
-@pytest.mark.parametrize(
-    ("act", "state", "target", "action"),
-    [
-        (control.pause_batch, "RUNNING", "PAUSED", "batch.paused"),
-        (control.resume_batch, "PAUSED", "RUNNING", "batch.resumed"),
-        (control.cancel_batch, "PAUSED", "CANCELLED", "batch.cancelled"),
-    ],
-)
-def test_what_people_do_changes_the_state_and_is_in_the_audit(
-    session: Session,
-    customer: Customer,
-    *,
-    act: Callable[[Session, Batch], None],
-    state: str,
-    target: str,
-    action: str,
-) -> None:
-    batch = make_batch(session, customer, state=state)
-    bystander = make_batch(session, customer, state=state)
-    act(session, batch)
-    session.flush()
-    session.refresh(bystander)
-    assert (batch.state, bystander.state) == (target, state)
-    with pytest.raises(BatchStateError):
-        act(session, batch)
-    (entry,) = list_entries(session, subject_kind="batch")
-    expected = (action, str(batch.id), customer.organisation_id)
-    assert (entry.action, entry.subject, entry.organisation_id) == expected
 
 
 @pytest.mark.parametrize("earlier", [0, 1])

@@ -7,7 +7,6 @@ from sqlalchemy import null
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.pieces import LONGEST_PIECE
-from migration_service.formats import ResultFormat
 from migration_service.models import Batch, BatchLine
 from migration_service.services.batches.results import findings
 from migration_service.services.batches.results.counts import recount
@@ -15,7 +14,6 @@ from migration_service.services.batches.results.line_results import (
     ResultFilter,
     count_left_out,
     stream_failed_lines,
-    stream_results,
     value_at,
 )
 from migration_service.states import LineStatus
@@ -165,35 +163,6 @@ def test_lines_of_an_account_are_listed_the_newest_batch_first(
     for limit in (1, 3):
         limited = findings.list_lines_of_account(session, older.import_supplier_id, "1", limit=limit)
         assert limited == found[:limit]
-
-
-def test_results_of_lines_are_written_as_ndjson_and_csv(
-    sessions: sessionmaker[Session], session: Session, batch: Batch
-) -> None:
-    session.commit()
-
-    def ndjson(wanted: ResultFilter) -> list[bytes]:
-        return b"".join(stream_results(sessions, batch.id, ResultFormat.NDJSON, wanted)).splitlines()
-
-    assert len(ndjson(ResultFilter())) == 6
-    assert ndjson(ResultFilter(line=9)) == [
-        b'{"line_number":9,"external_account_number":null,"status":"VALID","service_account_number":null,'
-        b'"errors":[],"warnings":[],"staging_result":null}'
-    ]
-    [five] = ndjson(ResultFilter(status=LineStatus.VALID, code="one"))
-    assert b'"service_account_number":"A-5","errors":[],"warnings":[{' in five
-    wanted = ResultFilter(code="one", path="c")
-    rows = b"".join(stream_results(sessions, batch.id, ResultFormat.CSV, wanted)).decode().splitlines()
-    assert rows == [
-        '"line_number","external_account_number","status","service_account_number","severity","code","path",'
-        '"detail","value"',
-        '"3","","FAILED","","error","one","c","D","7"',
-        '"5","","VALID","A-5","warning","one","c","W","8"',
-    ]
-    everything = b"".join(stream_results(sessions, batch.id, ResultFormat.CSV)).decode().splitlines()
-    assert len(everything) == 1 + 1 + 2 + 1 + 2 + 2 + 1
-    assert '"4","","FAILED","","error","one","","D",""' in everything
-    assert everything[-1] == '"9","","VALID","","","","","",""'
 
 
 def test_failed_lines_are_streamed_as_they_were_sent(
