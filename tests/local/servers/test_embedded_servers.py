@@ -43,8 +43,11 @@ def servers(running: EmbeddedServers) -> Iterator[EmbeddedServers]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
+    """A folder with blanks in its path."""
     made = temporary_folder()
-    yield made
+    folder = made / "l'été à deux"
+    folder.mkdir(0o711)
+    yield folder
     shutil.rmtree(made)
 
 
@@ -132,6 +135,12 @@ def test_other_users_cannot_read_data_and_passwords(embedded_servers: EmbeddedSe
         " ".join(psutil.Process(child.process.pid).cmdline()) for child in embedded_servers.children.values()
     )
     assert embedded_servers.home.secret("valkey_password") not in command_lines
+    with (
+        psycopg.connect(embedded_servers.database_url) as connection,
+        pytest.raises(psycopg.errors.InvalidTextRepresentation, match="Jansen"),
+    ):
+        connection.execute("SELECT CAST('Jansen' AS int)")
+    assert "Jansen" not in embedded_servers.log.read_text()
 
 
 def test_a_second_copy_on_the_same_folder_is_refused_and_names_the_first(folder: Path) -> None:

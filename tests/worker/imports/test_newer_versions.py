@@ -240,6 +240,8 @@ def test_without_an_extract_a_waiting_version_is_settled_by_what_was_sent_after_
     assert sent.reasons() == ["WAITING"]
     sent.acknowledge()
     assert sent.reasons() == ["STAGED_OLDER_VERSION"]
+    sent.change(sent.start([sent.account], "stage"), "cancel")
+    assert sent.reasons() == ["WAITING"], "it has waited since after the acknowledgement"
 
 
 @pytest.mark.parametrize("is_created", [False, True])

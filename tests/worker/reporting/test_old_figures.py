@@ -77,9 +77,20 @@ def _figures(account: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in figures.items() if value is not None}
 
 
+def _agree_later(point: dict[str, Any], days: int) -> None:
+    """Let another agreement follow the last one of a meter point, with another advance, after today."""
+    last = max(point["agreements"], key=lambda it: str(it["effective_from"]))
+    start = date.today() + timedelta(days=days)
+    template = (last.get("monthly_advance_charge_template") or {}) | {"total_monthly_advance_amount": "7.00"}
+    values = {"effective_from": start.isoformat(), "monthly_advance_charge_template": template}
+    point["agreements"].append(last | values)
+
+
 def test_figures_of_the_payloads_are_those_of_the_accounts(batches: BatchClient) -> None:
     supplier = batches.supplier
     accounts = supplier.accounts(40)
+    for account, days in zip(accounts, (1, 30, 4_000) * 3, strict=False):
+        _agree_later(account["supply_addresses"][0]["meter_points"][0], days)
     batch_id = batches.run(accounts)["batch_id"]
     lines = [_figures(it) for it in accounts]
     assert _send(supplier, lines).status_code == 200
