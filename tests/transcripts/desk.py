@@ -14,7 +14,8 @@
     work                   does everything that workers and sweeps have to do at this moment
     later DAYS             lets the windows of waves see another day
 
-`| COMMAND` is for a shell, and so is any other command. What is numbered above can be used: `<id 1>`.
+`| COMMAND` is for a shell, and so is any other command; the status of `call` is always shown. What is
+numbered above can be used: `<id 1>`.
 """
 
 import re
@@ -122,7 +123,11 @@ class Desk:
             else:
                 done = self._ask_shell(line)
                 filters = ""
-            done = self._ask_shell(filters, done[0]) if filters else done
+            if filters:
+                filtered, code = self._ask_shell(filters, done[0])
+                # Whatever is left out of an answer, its status is not.
+                status = done[0].partition("\n")[0] if name == "call" else ""
+                done = filtered if filtered.startswith(status) else f"{status}\n{filtered}", code
             printed += f"{done[0]}\n"
             yield done
 
