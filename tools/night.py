@@ -53,7 +53,7 @@ def steps_of(seed: int) -> dict[str, tuple[str, ...]]:
         "injected-bugs": ("make", "drill", "ARGS=--inject"),
         "fuzz": (
             *(*_LONG, "tests/api/test_fuzz.py", "tests/api/imports/test_stage.py"),
-            *("tests/api/accounts/test_historical_statements.py", "tests/unit"),
+            *("tests/api/accounts/test_balances.py", "tests/unit"),
         ),
         "described": (*_LONG, "tests/e2e/test_described_interface.py"),
         **{f"order-{index}": (*_PYTEST, f"--randomly-seed={seed + index}") for index in range(1, ORDERS + 1)},

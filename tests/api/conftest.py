@@ -12,9 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.app import create_app
 from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
-from migration_service.tasks.resources import WorkerResources
 from support.factories import Customer, MakeClient, disconnect, obtain
-from support.imported_account import ImportedAccount
 from support.supplier_client import SupplierClient
 
 
@@ -59,16 +57,6 @@ def make_client(app: Flask) -> Iterator[MakeClient]:
 @pytest.fixture
 def token(client: FlaskClient, customer: Customer) -> str:
     return str(obtain(client, APIKey=customer.api_key)["token"])
-
-
-@pytest.fixture
-def strict_account(
-    app: Flask, sessions: sessionmaker[Session], worker_resources: WorkerResources
-) -> ImportedAccount:
-    supplier = SupplierClient.create(app, sessions, profile="strict")
-    (sample,) = supplier.accounts()
-    addresses = sample["supply_addresses"]
-    return ImportedAccount.create(supplier, worker_resources, supply_addresses=addresses)
 
 
 @pytest.fixture

@@ -2,56 +2,30 @@
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
 
 import pytest
-from sqlalchemy import func, insert, select, text, update
+from sqlalchemy import insert, select, text, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_payloads.profile import Profile
-from migration_payloads.rules.rule import Finding, Severity
-from migration_service import errors
-from migration_service.models import Account, Ledger, Statement, Transaction
-from migration_service.schemas.added_data import NotesRequestSchema
+from migration_service.models import Account, Ledger
 from migration_service.services.access.callers import Caller
 from migration_service.services.accounts.added_data import (
     Addition,
-    Checked,
     OpenAccount,
     PostedBody,
-    check_body,
     find_accounts,
-    load_posted,
     open_account,
     open_accounts,
 )
 from migration_service.services.accounts.ledgers import open_period, read_ledgers
 from migration_service.services.accounts.notes import add_notes_to_accounts, read_notes
 from migration_service.services.accounts.reading import find_account, read_account
-from migration_service.services.accounts.statements import AddedStatements, add_statements_to_accounts
-from migration_service.services.accounts.transaction_checks import (
-    check_transactions,
-    first_error,
-    open_checked_account,
-)
-from migration_service.services.accounts.transactions import Taken, add_transactions_to_accounts
-from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
-from migration_service.states import TransactionPeriod
-from support.factories import make_customer
+from migration_service.services.accounts.transactions import add_transactions_to_accounts
+from migration_service.services.setup.suppliers import KnownSupplier
 from support.imported_account import ImportedAccount
 
 FreeLocks = Callable[[OpenAccount], list[str]]
-
-
-def test_the_form_of_a_body_is_checked_and_unknown_fields_within_it_are_kept_apart() -> None:
-    note = {"body": "x", "colour": "red"}
-    body = {"import_supplier": "S", "external_account_number": "1", "notes": [note], "size": 2}
-    posted = load_posted(NotesRequestSchema(), body)
-    assert [(it.attr, it.code) for it in posted.errors] == [("size", "unknown_field")]
-    assert [(it.attr, it.code) for it in posted.unknown_fields] == [("notes.0.colour", "unknown_field")]
-    assert not posted.dry_run
-    assert load_posted(NotesRequestSchema(), body | {"dry_run": True}).dry_run
 
 
 def test_an_account_is_locked_for_other_additions_but_not_for_rows_that_refer_to_it(
@@ -90,42 +64,6 @@ def test_accounts_are_locked_in_the_same_order_by_everybody(
     assert list(open_accounts(session, known, numbers)) == [account.number, another.number]
 
 
-def test_an_account_is_that_of_the_supplier_and_of_the_number(
-    sessions: sessionmaker[Session], session: Session, account: ImportedAccount, known: KnownSupplier
-) -> None:
-    other = get_import_supplier(session, make_customer(sessions).import_supplier, organisation_id=None)
-    for supplier, number in ((other, account.number), (known, "another number")):
-        assert open_accounts(session, supplier, [number]) == {}
-        assert find_accounts(session, supplier, [number]) == {}
-        body = PostedBody({"import_supplier": supplier.code, "external_account_number": number})
-        with pytest.raises(errors.AccountNotFoundInBodyError):
-            open_account(session, Caller(supplier.organisation_id, 1), body)
-
-
-def test_nothing_is_added_to_an_account_that_was_erased(
-    session: Session, account: ImportedAccount, known: KnownSupplier, opened: OpenAccount
-) -> None:
-    session.execute(update(Account).where(Account.id == opened.id).values(erased_at=func.now()))
-    with pytest.raises(errors.AccountErasedError):
-        open_account(session, Caller(known.organisation_id, 1), PostedBody(dict(account.pair)))
-    assert isinstance(
-        open_accounts(session, known, [account.number])[account.number], errors.AccountErasedError
-    )
-    assert find_accounts(session, known, [account.number]) == {}
-
-
-def test_warnings_and_unknown_fields_are_errors_under_the_strict_profile_only() -> None:
-    wrong = Finding(("notes", 0), "wrong", "It is wrong.", Severity.ERROR)
-    doubtful = Finding(("notes", 1), "doubtful", "It is doubtful.", Severity.WARNING)
-    unknown = errors.ErrorItem("unknown_field", "No such field.", "colour")
-    findings = [doubtful, wrong]
-    form = errors.ErrorItem("required", "This field is required.", "notes.0.body")
-    body = PostedBody({}, [unknown], errors=[form])
-    items = [doubtful.error_item(), wrong.error_item()]
-    assert check_body(body, findings, Profile.STRICT) == Checked([form, *items, unknown])
-    assert check_body(body, findings, Profile.LENIENT) == Checked([form, items[1]], [items[0], unknown])
-
-
 TODAY = date(2026, 11, 5)
 
 
@@ -161,17 +99,6 @@ def _add(session: Session, account: OpenAccount, *ids: str, **more: str) -> None
     add_transactions_to_accounts(
         session, [addition], check_previously_added=True, force_add_to_current_statement=False
     )
-
-
-def test_added_transactions_are_counted_from_zero_and_those_of_the_payload_do_not_count(
-    session: Session, opened: OpenAccount
-) -> None:
-    _add(session, opened, "from the payload")
-    session.execute(update(Transaction).values(period=TransactionPeriod.OPEN))
-    _add(session, opened, "one", "two")
-    _add(session, opened, "three")
-    added = select(Transaction.transaction_id, Transaction.position).order_by(Transaction.id).offset(1)
-    assert [tuple(row) for row in session.execute(added)] == [("one", 0), ("two", 1), ("three", 2)]
 
 
 def test_each_account_has_its_own_ledgers_in_their_order(
@@ -221,35 +148,6 @@ def test_a_note_is_read_as_it_was_sent_and_is_pinned_until_its_time(
     assert read_notes(session, opened.id) == [read | pinned, read | for_ever, *unpinned]
 
 
-def _statement(statement_id: str) -> dict[str, Any]:
-    return {
-        "statement_id": statement_id,
-        "number": f"N-{statement_id}",
-        "bill_period_from_date": date(2026, 8, 1),
-        "bill_period_to_date": date(2026, 8, 31),
-        "issued_date": date(2026, 9, 1),
-        "gross_amount": 4_928,
-    }
-
-
-def test_statements_are_counted_from_zero_on_each_account(
-    session: Session, another: ImportedAccount, known: KnownSupplier, opened: OpenAccount
-) -> None:
-    other = find_accounts(session, known, [another.number])[another.number]
-    for account, *ids in ((opened, "A", "B"), (opened, "A", "C"), (other, "A")):
-        addition = Addition(account, {"statements": [_statement(it) for it in ids]})
-        (result,) = add_statements_to_accounts(session, [addition])
-        assert isinstance(result, AddedStatements)
-        assert result.is_new == ([False, True] if "C" in ids else [True] * len(ids))
-    added = select(Statement.account_pk, Statement.statement_id, Statement.position).order_by(Statement.id)
-    assert [tuple(row) for row in session.execute(added)] == [
-        (opened.id, "A", 0),
-        (opened.id, "B", 1),
-        (opened.id, "C", 2),
-        (other.id, "A", 0),
-    ]
-
-
 def test_an_account_is_found_by_its_pair_and_has_its_ledgers_in_their_order(
     session: Session, another: ImportedAccount, known: KnownSupplier
 ) -> None:
@@ -262,60 +160,3 @@ def test_an_account_is_found_by_its_pair_and_has_its_ledgers_in_their_order(
     data = read_account(session, found)
     assert [it["ledger_code"] for it in data["ledgers"]] == ["GAS", "ELECTRICITY"]
     assert not {"added_notes", "added_payment_instructions"} & data.keys()
-
-
-def test_the_error_is_that_of_the_first_transaction_at_fault_and_lists_all_of_them() -> None:
-    used = errors.ErrorItem("transaction_id_already_used", "T-10 is used.", "transactions.10.transaction_id")
-    whole = errors.ErrorItem("not_a_dict", "Expected an object.", "transactions.9")
-    supplier = errors.ErrorItem("required", "This field is required.", "import_supplier")
-    early = errors.ErrorItem("invalid", "No.", "transactions.8.amount")
-    of_form = [(errors.RequestFailedValidationError, it) for it in (whole, early)]
-    error = first_error([(errors.TransactionIdAlreadyUsedError, used), *of_form])
-    assert (type(error), error.errors) == (errors.RequestFailedValidationError, [early, whole, used])
-    assert error.detail == errors.RequestFailedValidationError.default_detail
-    of_none = [
-        supplier,
-        errors.ErrorItem("not_a_list", "Expected a list.", "transactions"),
-        errors.ErrorItem("invalid", "No."),
-    ]
-    faults = [(errors.RequestFailedValidationError, it) for it in of_none]
-    assert first_error([(errors.TransactionIdAlreadyUsedError, used), *faults]).errors == [*of_none, used]
-    error = first_error([(errors.TransactionIdAlreadyUsedError, used)])
-    assert (type(error), error.detail) == (errors.TransactionIdAlreadyUsedError, used.detail)
-
-
-def test_an_account_that_does_not_exist_is_named_beside_the_errors_of_the_form(
-    session: Session, known: KnownSupplier
-) -> None:
-    missing = errors.ErrorItem("required", "This field is required.", "transactions")
-    body = PostedBody({"import_supplier": known.code, "external_account_number": "nobody"}, errors=[missing])
-    with pytest.raises(errors.RequestFailedValidationError) as caught:
-        open_checked_account(session, Caller(known.organisation_id, 1), body)
-    assert [it.code for it in caught.value.errors] == ["required", "account_not_found"]
-
-
-def test_a_transaction_id_that_is_used_is_refused_with_the_reason(
-    session: Session, opened: OpenAccount
-) -> None:
-    payment = {"transaction_id": "T", "transaction_date": date(2026, 1, 1), "amount": 1, "type": "PAYMENT"}
-
-    def add(amount: int) -> list[Taken] | errors.InvalidError:
-        addition = Addition(opened, {"transactions": [payment | {"amount": amount}]})
-        (result,) = add_transactions_to_accounts(
-            session, [addition], check_previously_added=False, force_add_to_current_statement=True
-        )
-        return result
-
-    assert isinstance(add(1), list)
-    for amount, what in ((1, "the same transaction"), (2, "a transaction of another amount or type")):
-        error = add(amount)
-        assert isinstance(error, errors.TransactionIdAlreadyUsedError)
-        assert error.detail == f"The transaction_id is already used by {what} of the account."
-
-
-def test_rules_are_checked_for_each_transaction() -> None:
-    item = {"start_date": date(2026, 2, 2), "end_date": date(2026, 2, 1), "net_amount": 1}
-    charge = {"transaction_id": "T", "type": "SUPPLY_CHARGE", "amount": 1, "line_items": [item]}
-    checked = check_transactions(PostedBody({"transactions": [{}, charge]}), Profile.STRICT, date(2026, 3, 1))
-    assert checked.errors
-    assert {(it.attr or "").rpartition("transactions.")[2][0] for it in checked.errors} == {"1"}

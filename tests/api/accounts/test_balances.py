@@ -1,72 +1,16 @@
-"""Section 4.10, and the balances after section 4.9."""
+"""The balances after section 4.9."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from migration_service.tasks.resources import WorkerResources
 from support.examples import TIMES
-from support.imported_account import ImportedAccount, code_of, codes_of
+from support.imported_account import ImportedAccount
 from support.supplier_client import SupplierClient
-
-STATEMENT: dict[str, Any] = {
-    "bill_period_from_date": "2024-01-01",
-    "bill_period_to_date": "2024-12-31",
-    "statement_id": "S-2024",
-    "issued_date": "2025-01-15",
-    "number": "INV-2024",
-    "gross_amount": 154020,
-    "statement_path": "statements/2024.pdf",
-}
-OTHER = STATEMENT | {"statement_id": "S-2023", "number": "INV-2023"}
-
-
-def _added(account: ImportedAccount) -> list[dict[str, Any]]:
-    added: list[dict[str, Any]] = account.read().get("added_statements", [])
-    return added
-
-
-def test_documents_are_resolved_below_the_root_of_the_supplier(account: ImportedAccount) -> None:
-    without = {name: value for name, value in OTHER.items() if name != "statement_path"}
-    account.post_statements(STATEMENT, without)
-    first, second = _added(account)
-    assert first["statement_location"] == f"s3://bucket/{account.supplier.code}/statements/2024.pdf"
-    assert "statement_location" not in second
-
-
-def test_a_repeated_statement_is_accepted_and_changes_nothing(account: ImportedAccount) -> None:
-    for statements in ([STATEMENT], [STATEMENT, OTHER], [OTHER | {"gross_amount": "154020.00"}]):
-        assert account.post_statements(*statements).status_code == 201
-    assert [statement["statement_id"] for statement in _added(account)] == ["S-2024", "S-2023"]
-
-
-def test_a_statement_of_the_staged_payload_may_be_sent_again(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    account = ImportedAccount.create(supplier, worker_resources, statements=[STATEMENT])
-    assert account.post_statements(STATEMENT).status_code == 201
-    assert account.post_statements(STATEMENT | {"number": "INV-1"}).status_code == 400
-    assert _added(account) == []
-
-
-@pytest.mark.parametrize(
-    "change", [{"gross_amount": 154021}, {"number": "INV-9"}, {"statement_path": "elsewhere.pdf"}]
-)
-def test_a_different_statement_with_a_known_id_is_an_error_and_none_is_added(
-    account: ImportedAccount, change: dict[str, Any]
-) -> None:
-    account.post_statements(STATEMENT)
-    for statements in ([OTHER, STATEMENT | change], [OTHER, OTHER | change]):
-        answer = account.post_statements(*statements)
-        assert answer.status_code == 400
-        assert code_of(answer) == "historical_statement_already_exists"
-        assert codes_of(answer) == [("statements.1.statement_id", "historical_statement_already_exists")]
-    assert len(_added(account)) == 1
-
 
 _START = Decimal("10.00")
 _SIGNS = {"PAYMENT": 1, "CREDIT": 1, "CHARGE": -1, "SUPPLY_CHARGE": -1, "REPAYMENT": -1}
@@ -128,3 +72,12 @@ def test_the_balance_is_its_start_plus_the_signed_sum_and_nothing_is_added_twice
         assert set(numbers) == {transaction["transaction_id"] for transaction in sent}
         first = {it["transaction_id"]: _signed(it) for it in reversed(sent)}
         assert {it["transaction_id"]: _signed(it) for it in on_the_account} == first
+
+
+def test_more_than_a_thousand_transactions_are_added_in_one_request(account: ImportedAccount) -> None:
+    """SQLAlchemy inserts a thousand in a statement."""
+    one = {"transaction_date": "2025-03-01", "amount": 1, "type": "PAYMENT"}
+    many = [one | {"transaction_id": f"T-{number}"} for number in range(1_100)]
+    for _ in range(2):
+        assert account.post_transactions(*many).status_code == 201
+        assert (account.balance(), len(account.added_transactions())) == (Decimal("1110.00"), 1_100)
