@@ -12,12 +12,14 @@
     as NAME                the operator of the following commands, who is logged in; the supplier, by its
                            code or one of its keys, of the following calls, or nobody
     work                   does everything that workers and sweeps have to do at this moment
+    set NAME=VALUE…        lets web processes have other settings, whose values are JSON
     later DAYS             lets the windows of waves see another day
 
 `| COMMAND` is for a shell, and so is any other command; the status of `call` is always shown. What is
 numbered above can be used: `<id 1>`.
 """
 
+import json
 import re
 import shlex
 import subprocess
@@ -29,16 +31,19 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pytest
 from sqlalchemy import select, text
 from werkzeug.datastructures import FileStorage
 from werkzeug.test import TestResponse
 
+from migration_service.blueprints.requests.resources import resources
 from migration_service.db.jobs import Progress
 from migration_service.models import AccountImportProcess
 from migration_service.services.certificates.making import certify_piece
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.signals import notify
 from migration_service.tasks.jobs import COMPARISONS, GO_LIVES, UNDOS
+from support.batch_client import BatchClient
 from support.commands import Run
 from support.console_client import ConsoleClient
 from support.supplier_client import SupplierClient
@@ -80,6 +85,7 @@ class Desk:
         make_supplier: Callable[[str], SupplierClient],
         waves: WaveClient,
         folder: Path,
+        patch: pytest.MonkeyPatch,
         *,
         key: str,
     ) -> None:
@@ -91,6 +97,7 @@ class Desk:
         self._console = next(iter(clients.values()))
         self._waves = waves
         self._folder = folder
+        self._patch = patch
         self._key = key
         #: The path and the text of the page that was shown last.
         self._shown = "", ""
@@ -104,6 +111,7 @@ class Desk:
             "as": self._change,
             "sql": self._spoil,
             "work": self._work,
+            "set": self._set,
             "later": self._wait,
         }
 
@@ -217,6 +225,8 @@ class Desk:
         sessions = self._waves.batches.resources.Session
         for _ in range(2):
             self._waves.run()
+            for supplier in self._suppliers.values():
+                BatchClient(supplier, self._waves.batches.resources).work()
             self._create()
             for table, do_piece in (
                 *((it.table, it.do_piece) for it in (UNDOS, COMPARISONS, GO_LIVES)),
@@ -248,6 +258,15 @@ class Desk:
             found = session.connection().execute(text(statement))
             rows = found.all() if found.returns_rows else []
         return "".join("\t".join(str(it) for it in row) + "\n" for row in rows), 0
+
+    def _set(self, *given: str) -> tuple[str, int]:
+        app = self._waves.supplier.app
+        with app.app_context():
+            shared = resources()
+        values = {name: json.loads(value) for name, value in (it.split("=", 1) for it in given)}
+        changed = replace(shared, settings=replace(shared.settings, **values))
+        self._patch.setitem(app.extensions, "migration_service", changed)
+        return "", 0
 
     def _wait(self, days: str) -> tuple[str, int]:
         self._waves.now += timedelta(days=float(days))

@@ -111,22 +111,6 @@ def test_the_events_of_a_transaction_are_in_the_order_in_which_they_were_recorde
     assert numbers(read(sessions, customer.organisation_id)) == [*range(20)]
 
 
-def test_pages_have_each_event_once(sessions: sessionmaker[Session], customer: Customer) -> None:
-    owner = customer.organisation_id
-    for number in range(3):
-        with sessions.begin() as session:
-            tell(session, owner, 2 * number)
-            tell(session, owner, 2 * number + 1)
-    found: list[int] = []
-    position, has_more = None, True
-    while has_more:
-        page = read(sessions, owner, position, limit=4)
-        found += numbers(page)
-        position, has_more = page.position, page.has_more
-    assert found == [*range(6)]
-    assert read(sessions, owner, position) == EventPage([], position, has_more=False)
-
-
 def test_a_position_is_behind_everything_that_was_left_out(
     sessions: sessionmaker[Session], customer: Customer, other: Customer
 ) -> None:
@@ -145,11 +129,6 @@ def test_a_position_is_behind_everything_that_was_left_out(
     assert (numbers(eighth), eighth.position) == ([8], whole.position)
     part = read(sessions, owner, import_supplier_ids=[7], limit=1)
     assert (part.position, part.has_more) == (whole.events[0].position, True)
-
-
-def test_nobody_has_events_at_first(sessions: sessionmaker[Session], customer: Customer) -> None:
-    assert read(sessions, customer.organisation_id) == EventPage([], None, has_more=False)
-    assert read(sessions, customer.organisation_id, types=["account.created"]).position is None
 
 
 @pytest.mark.parametrize("restored", [-1, -2])
