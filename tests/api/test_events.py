@@ -49,6 +49,7 @@ def test_a_stream_has_everything_piece_by_piece(
     assert numbers(events) == [*"12345"]
     assert numbers(read_feed(supplier, cursor=events[2]["cursor"])) == ["4", "5"]
     assert numbers(read_feed(supplier, cursor="start", limit=3)) == ["1", "2", "3"]
+    assert supplier.get("/events/").headers["Vary"] == "Accept"
     assert read_feed(supplier, cursor=events[4]["cursor"]) == []
 
 

@@ -85,8 +85,8 @@ class Desk:
         make_supplier: Callable[[str], SupplierClient],
         waves: WaveClient,
         folder: Path,
-        patch: pytest.MonkeyPatch,
         *,
+        patch: pytest.MonkeyPatch,
         key: str,
     ) -> None:
         self._run = run

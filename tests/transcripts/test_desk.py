@@ -123,6 +123,6 @@ def test_the_service_prints_and_shows_what_the_page_says(
         supplier.renew_key()
         return supplier
 
-    desk = Desk(run, clients, make_supplier, waves, tmp_path, monkeypatch, key=settings.certificate_key)
+    desk = Desk(run, clients, make_supplier, waves, tmp_path, patch=monkeypatch, key=settings.certificate_key)
     printed = rewrite(page, tmp_path, desk.perform, named=NAMED_IN_CONSOLE)
     assert printed.splitlines() == read_or_write(page, printed).splitlines()
