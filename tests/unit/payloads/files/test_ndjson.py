@@ -1,6 +1,5 @@
 """Files of lines: their forms, their account numbers, and what a check of one finds."""
 
-import bz2
 import gzip
 import zlib
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 from migration_payloads.files import check as offline_check
 from migration_payloads.files.check import Example, Summary, check_lines
-from migration_payloads.files.formats import require_ndjson
 from migration_payloads.files.ndjson import FileLimits, Line, read_lines
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.json import without_marks
@@ -21,34 +19,11 @@ from migration_service import errors
 from migration_service_local.samples import generate_accounts
 
 _LIMITS = FileLimits(line=1_000, total=100_000)
-_OF_JOINED_FILES = [Line(1, b"a"), Line(2, b"b"), Line(4, b"c")]
-_TOO_LONG = Line(2, None, b"y" * 1_001)
 
 
 def _blocks(data: bytes, size: int) -> Iterator[bytes]:
     for start in range(0, len(data), size):
         yield data[start : start + size]
-
-
-@pytest.mark.parametrize(
-    ("data", "lines"),
-    [
-        (b"", []),
-        (b"\n\n", []),
-        (b"a", [Line(1, b"a")]),
-        (b"a\nb\n", [Line(1, b"a"), Line(2, b"b")]),
-        (b"\xef\xbb\xbfa\r\n\r\n b \n\t\nc", [Line(1, b"a"), Line(3, b"b"), Line(5, b"c")]),
-        (b"x" * 1_000 + b"\n" + b"y" * 1_001 + b"\nz", [Line(1, b"x" * 1_000), _TOO_LONG, Line(3, b"z")]),
-        (b"a\n" + b"y" * 2_000, [Line(1, b"a"), Line(2, None, b"y" * 1_005)]),
-        # What is around a line does not count, and a mark in the middle of a file is one of a joined file.
-        (b"\xef\xbb\xbf" + b"x" * 1_000 + b"\r\n", [Line(1, b"x" * 1_000)]),
-        (b"a\n\xef\xbb\xbf b\n \xef\xbb\xbf\xef\xbb\xbf\n\xef\xbb\xbf \xef\xbb\xbfc", _OF_JOINED_FILES),
-    ],
-)
-@pytest.mark.parametrize("size", [1, 7, 100_000])
-@pytest.mark.parametrize("pack", [lambda data: data, gzip.compress])
-def test_lines_are_complete_wherever_the_blocks_end(data, lines, size, pack) -> None:  # type: ignore[no-untyped-def]
-    assert list(read_lines(_blocks(pack(data), size), _LIMITS)) == lines
 
 
 @given(texts=st.lists(st.binary(max_size=50)), size=st.integers(1, 20), members=st.integers(1, 4))
@@ -125,67 +100,6 @@ def test_gzip_data_may_hold_ten_million_bytes_whatever_their_ratio_is() -> None:
     packed = zlib.compress(b"\0" * 10_000_001, level=9, wbits=31)
     with pytest.raises(errors.BatchCompressionError, match="more than 2 bytes for each"):
         list(read_lines([packed], limits))
-
-
-_BOOK = b'{"a": 1}\n{"b": 2}\n'
-_SMALL = FileLimits(line=100, total=100_000)
-
-
-@pytest.mark.parametrize(
-    ("data", "format_name"),
-    [
-        (b'[{"a": 1}, {"b": 2}]', "a JSON array"),
-        (b'\xef\xbb\xbf\n [\n  {\n    "a": 1\n  }\n]\n', "a JSON array"),
-        (b'[{"a": 1},\n{"b": 2}\n]', "a JSON array"),
-        (b'[{"a": 1}]\n[{"b": 2}]\n', "a JSON array"),
-        (b'{\r\n  "a": {\r\n    "b": 1\r\n  }\r\n}\r\n', "JSON that is spread over several lines"),
-        (b'{"a": 1,\n "b": 2}\n{"a": 3,\n "b": 4}', "JSON that is spread over several lines"),
-        (b"number;name\n1;Anna\n2;Bert\n", "a CSV file"),
-        (b'"number","name"\n"1","Anna"\n', "a CSV file"),
-        (_BOOK.decode().encode("utf-16"), "text in UTF-16. Save it as UTF-8"),
-        (_BOOK.decode().encode("utf-16-le"), "text in UTF-16. Save it as UTF-8"),
-        (b"PK\x03\x04\x14\0\x06\0\x08\0\n\n", "a ZIP archive or an Excel workbook"),
-        (bz2.compress(_BOOK), "a file that was compressed with bzip2, and only gzip is unpacked"),
-        (b"\x28\xb5\x2f\xfd\x24\x14", "a file that was compressed with zstd, and only gzip is unpacked"),
-        (gzip.compress(gzip.compress(_BOOK, mtime=0), mtime=0), "a file that was compressed with gzip twice"),
-        (b"%PDF-1.7\n%\xe2\xe3\n1 0 obj\n", "a PDF document"),
-        (b"<!DOCTYPE html>\n<html>\n<head>\n", "HTML or XML"),
-        (b"PAR1\x15\x04\x15\0{}", "binary data"),
-        (_BOOK.replace(b"\n", b"\r"), "text whose lines end in CR. End them in LF"),
-    ],
-)
-@pytest.mark.parametrize("pack", [lambda data: data, gzip.compress])
-def test_a_file_in_another_format_is_refused_by_name(data, format_name, pack) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(
-        errors.BatchFileFormatError, match=f"This looks like {format_name}. Send one JSON object"
-    ):
-        require_ndjson(read_lines([pack(data)], _SMALL))
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b'{"a": 1}\n[\n"x"\n1;2\n',
-        b'[{"a": 1}\n{"b": 2}',
-        b'"a": 1, "b": 2}\n{"b": 2}',
-        b'{"a": 1\n{"b": 2\n{"c": 3\n',
-        b'{"a": 1',
-        b'{"a": NaN}',
-        b'{"a": "\xff"}\n',
-        b"1;2\n{}",
-        b"<<<<<<< HEAD\n{}\n",
-        b"\0\0\0\n{}\n",
-        b'{"a": "' + b"x" * 200 + b'"}\n{}\n',
-    ],
-)
-def test_broken_lines_do_not_make_a_book_another_format(data: bytes) -> None:
-    lines = list(require_ndjson(read_lines([data], _SMALL)))
-    assert lines == list(read_lines([data], _SMALL))
-
-
-def test_a_file_without_lines_is_refused() -> None:
-    with pytest.raises(errors.BatchFileError, match="no lines"):
-        require_ndjson(read_lines([b" \n\n"], _SMALL))
 
 
 _ACCOUNTS = list(generate_accounts(6, supplier="S"))

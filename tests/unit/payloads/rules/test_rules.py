@@ -122,11 +122,6 @@ def test_a_finding_becomes_the_error_object_of_the_interface() -> None:
     assert finding.error_item() == ErrorItem("some_code", "Change it.", "customers.0.landline")
 
 
-def test_a_long_value_is_cut_in_the_detail() -> None:
-    [finding] = _check({"billing_postcode": "A" * 5_000})
-    assert len(finding.detail) < 150
-
-
 _FAULTS: dict[str, Any] = {
     "statements.0.statement_path": ABSENT,
     "customers.1.family_name": "",

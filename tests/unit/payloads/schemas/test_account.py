@@ -1,6 +1,5 @@
 """The account as it is read: its fields, its JSON, and what of it is personal."""
 
-import gzip
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -13,7 +12,6 @@ from migration_payloads.schemas.base import find_unknown_fields, load
 from migration_payloads.schemas.json import encode_json, parse_json
 from migration_payloads.schemas.privacy import is_nobodys, walk_fields
 from migration_payloads.schemas.vocabulary import SupplyType
-from migration_service.errors import ParseError
 from migration_service.schemas import added_data
 
 
@@ -21,45 +19,10 @@ def _read(payload: dict[str, Any]) -> Any:
     return parse_json(encode_json(payload))
 
 
-def test_every_error_of_a_payload_is_found_with_its_path() -> None:
-    payload = {
-        "external_account_number": 5,
-        "customers": [
-            {"landline": "020 624 1111"},
-            {"landline": "12", "email": "x"},
-            "not an object",
-            {"user_details": [{"namespace": "n", "value": "v"}, {"namespace": "n"}]},
-        ],
-        "supply_addresses": [{"meter_points": [{"ean": "x", "meters": [{"registers": [{}]}]}]}],
-        "ledgers": {"ledger_code": "X"},
-    }
-    _, errors = load(ACCOUNT_IMPORT, _read(payload))
-    assert {(error.code, error.attr) for error in errors} == {
-        ("invalid", "external_account_number"),
-        ("required", "import_supplier"),
-        ("invalid_phone_number", "customers.1.landline"),
-        ("invalid_email_address", "customers.1.email"),
-        ("not_a_dict", "customers.2"),
-        ("required", "customers.3.user_details.1.value"),
-        ("invalid_ean", "supply_addresses.0.meter_points.0.ean"),
-        ("required", "supply_addresses.0.meter_points.0.supply_type"),
-        ("required", "supply_addresses.0.meter_points.0.meters.0.meter_id"),
-        ("required", "supply_addresses.0.meter_points.0.meters.0.registers.0.register_id"),
-        ("not_a_list", "ledgers"),
-    }
-
-
 def test_valid_values_beside_errors_keep_their_positions() -> None:
     payload = {"customers": ["bad", {"family_name": "Jansen", "email": "bad"}]}
     data, _ = load(ACCOUNT_IMPORT, _read(payload))
     assert data["customers"] == [{}, {"family_name": "Jansen"}]
-
-
-def test_a_payload_that_is_not_an_object_is_one_error_without_a_path() -> None:
-    payloads: list[Any] = [[], "text", 5, None, True]
-    for payload in payloads:
-        _, errors = load(ACCOUNT_IMPORT, payload)
-        assert [(error.code, error.attr) for error in errors] == [("not_a_dict", None)]
 
 
 def test_unknown_fields_are_dropped_and_can_be_reported() -> None:
@@ -93,52 +56,6 @@ def test_string_numbers_stay_strings_and_amounts_keep_their_digits() -> None:
     assert b'"total_monthly_advance_amount":"120.50"' in text
     assert b'"net_amount":10.10' in text
     assert b'"unknown_occupier":false' in text
-
-
-@pytest.mark.parametrize(
-    ("body", "part_of_detail"),
-    [
-        (b"", "The body is empty."),
-        (b"\xef\xbb\xbf \n", "The body is empty."),
-        (b"{", "not valid JSON"),
-        (b'{"a": 1,}', "not valid JSON"),
-        (b"[1, 2", "not valid JSON"),
-        (b"{'a': 1}", "not valid JSON"),
-        (b'{"a": NaN}', "NaN"),
-        (b'{"a": Infinity}', "Infinity"),
-        (b'{"a": -Infinity}', "-Infinity"),
-        (b'{"amount": 1, "amount": 2}', "'amount' occurs twice"),
-        (b'[{"x": {"y": 1, "z": 2, "y": 3}}]', "'y' occurs twice"),
-        (b'"\xff"', "byte 0xFF at position 1"),
-        ('{"a": 1}'.encode("utf-16"), "The body is text in UTF-16."),
-        (gzip.compress(b"{}", mtime=0), "The body is gzip data."),
-        (b'{"a": 1}\n{"a": 2}', "Other text follows the JSON value, at line 2 column 1."),
-        (b'"\\ud800"', "surrogate"),
-        (b'{"\\udfff": 1}', "surrogate"),
-        (b"{\xef\xbb\xbf}", "not valid JSON"),
-        (b"{}\xef\xbb\xbf", "Other text follows"),
-    ],
-)
-def test_invalid_json_is_refused_with_the_reason(body: bytes, part_of_detail: str) -> None:
-    with pytest.raises(ParseError) as caught:
-        parse_json(body)
-    assert part_of_detail in caught.value.detail
-    assert [item.code for item in caught.value.errors] == ["parse_error"]
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("12.30", Decimal("12.30")),
-        ("0.1", Decimal("0.1")),
-        ("123456789012.0000000001", Decimal("123456789012.0000000001")),
-        ("-7", -7),
-        ('"\\ud83d\\ude00"', "\N{GRINNING FACE}"),
-    ],
-)
-def test_numbers_and_text_are_read_exactly(text: str, value: object) -> None:
-    assert parse_json(text.encode()) == value
-    assert str(parse_json(text.encode())) == str(value)
 
 
 def test_amounts_are_written_with_all_their_digits() -> None:
