@@ -3,6 +3,7 @@
     migration-service …    the operators' command; `<<< text` at the end is its input, "" none
     see PATH               opens a page of the console, `zie PATH` in Dutch, `whole PATH` with menus
     fetch PATH             opens a file of the console
+    keep FILE PATH         keeps it under this name, and says which one it has
     send PATH NAME=VALUE…  sends the form to this path of the page that was shown last, or else of its own
                            page, with these values: `@FILE` is a file, `-` nothing
     call METHOD PATH WORD… calls the interface below /v1/data-import with the supplier's token, or a path that
@@ -106,6 +107,7 @@ class Desk:
             "zie": lambda path: self._see(path, headers=_DUTCH),
             "whole": lambda path: self._see(path, whole=True),
             "fetch": self._fetch,
+            "keep": self._keep,
             "send": self._send,
             "call": self._call,
             "as": self._change,
@@ -169,6 +171,11 @@ class Desk:
     def _fetch(self, path: str) -> tuple[str, int]:
         answer = self._console.get(path)
         return answer.text, 0 if answer.status_code == 200 else answer.status_code // 100
+
+    def _keep(self, name: str, path: str) -> tuple[str, int]:
+        answer = self._console.get(path)
+        (self._folder / name).write_bytes(answer.get_data())
+        return f"{answer.headers['Content-Disposition']}\n", 0
 
     def _send(self, path: str, *given: str) -> tuple[str, int]:
         form = find_form(self._shown[1], path, *[""] * (path == self._shown[0]))

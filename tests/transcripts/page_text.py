@@ -110,7 +110,9 @@ class _Reader(HTMLParser):
     def _begin_option(self, given: dict[str, str]) -> None:
         value, is_chosen = given.get("value", ""), "selected" in given
         self._write(f" / {'(x) ' if is_chosen else ''}{value}: ")
-        if is_chosen or self._is_single:
+        if is_chosen and not self._is_single and self.forms:
+            self.forms[-1].fields.setdefault(self._select, []).append(value)
+        elif is_chosen or self._is_single:
             self._keep(self._select, value, replaces=is_chosen)
 
     def _begin_svg(self, given: dict[str, str]) -> None:

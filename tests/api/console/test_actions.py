@@ -1,10 +1,8 @@
 """What operators do in the console: each form says what it will touch, acts once, and is in the audit."""
 
 from dataclasses import replace
-from io import BytesIO
 from typing import Any
 from uuid import UUID
-from zipfile import ZipFile
 
 import pytest
 from sqlalchemy import func, select
@@ -165,56 +163,6 @@ def test_a_file_may_be_as_large_as_the_setting_says(
         client = ConsoleClient(make_client(settings).application)
         client.log_in(make_operator(sessions, OperatorRole.OPERATE))
         assert client.upload(batches.supplier.code, file).status_code == status
-
-
-def test_failed_lines_are_handed_back_as_sent_with_their_errors_and_a_letter(
-    administrator: ConsoleClient, broken_batch: str, sessions: sessionmaker[Session]
-) -> None:
-    def hand_back(query: str = "") -> dict[str, str]:
-        file = administrator.get(f"/batches/{broken_batch}/hand-back.zip{query}").get_data()
-        with ZipFile(BytesIO(file)) as archive:
-            assert archive.testzip() is None
-            return {it: archive.read(it).decode() for it in archive.namelist()}
-
-    files = hand_back()
-    assert len(files["failed-lines.ndjson"].splitlines()) == 2
-    errors = administrator.get(f"/batches/{broken_batch}/results.csv?status=FAILED").text
-    assert '"invalid_phone_number","customers.0.landline"' in errors
-    assert files["errors.csv"] == errors
-    told = files["letter.txt"]
-    assert "first book" in told
-    assert "6 lines, 2 failed" in told
-    assert told.index("The supplier can fix these:") < told.index("(1 line, invalid_phone_number)")
-    assert "The operator can fix these:" not in told
-    assert len(audited(sessions, action="batch.results_read", subject=broken_batch)) == 2
-    only = hand_back("?code=invalid_phone_number")
-    assert len(only["failed-lines.ndjson"].splitlines()) == 1
-    assert "parse_error" not in only["letter.txt"] + only["errors.csv"]
-
-
-def test_personal_data_is_shown_when_somebody_asks_and_the_audit_has_it(
-    log_in: LogIn, batches: BatchClient, broken_batch: str, sessions: sessionmaker[Session]
-) -> None:
-    operator = log_in(OperatorRole.OPERATE)
-    path = f"/batches/{broken_batch}/lines/2/"
-    assert "not a number" not in operator.see(path)
-    answer = operator.send(f"{path}reveal/", page=path)
-    assert (answer.status_code, answer.location) == (303, f"/console{path}")
-    assert "not a number" in operator.see(path)
-    other = f"/batches/{broken_batch}/lines/1/"
-    assert "Show personal data" in operator.see(other)
-    assert "not a number" not in log_in(OperatorRole.OPERATE).see(path)
-    assert len(audited(sessions, action="batch.results_read", subject=broken_batch)) == 1
-    account = batches.supplier.accounts(1)[0]
-    page = f"/suppliers/{batches.supplier.code}/accounts/{account['external_account_number']}/"
-    family_name = account["customers"][0]["family_name"]
-    assert family_name not in operator.see(page)
-    operator.send(f"{page}reveal/", page=page)
-    assert family_name in operator.see(page)
-    (read,) = audited(sessions, action="account.read")
-    process = batches.supplier.process_row(account["external_account_number"])
-    assert (read.subject_kind, read.subject) == ("account", str(process.id))
-    assert read.organisation_id
 
 
 def test_a_key_is_revoked_with_the_webhooks_that_it_has_created(

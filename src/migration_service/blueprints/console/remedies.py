@@ -24,7 +24,8 @@ class Remedy:
 def remedy_of(code: str) -> Remedy:
     """Return the documented meaning and remedy of a code. Both are empty for an unknown code."""
     meanings, remedy = _sentences().get(code, ((), ""))
-    meaning = f" {gettext('Or:')} ".join(map(gettext, meanings))
+    either = gettext("Or:")  # is found by Babel only outside of an f-string
+    meaning = f" {either} ".join(map(gettext, meanings))
     is_ours = code in MAY_PASS or code == "line_failed_unexpectedly"
     return Remedy(meaning, gettext(remedy) if remedy else "", is_ours)
 
