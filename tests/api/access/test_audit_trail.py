@@ -1,6 +1,5 @@
 """The whole audit: the rows that requests write tell who wrote them, and each filter selects its entries."""
 
-from datetime import datetime
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID
@@ -8,13 +7,11 @@ from uuid import UUID
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_payloads.schemas.coded import example_of
 from migration_service import models
 from migration_service.db.base import new_id
 from migration_service.db.sql import begin
 from migration_service.errors import AccountFailedValidationError
 from migration_service.origin import ActorKind, Origin, acting_as
-from migration_service.schemas import added_data
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.audit import trail
 from migration_service.services.audit.entries import AuditAction, record
@@ -22,16 +19,9 @@ from migration_service.services.processing.attempts import withdraw_attempt
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
-from support.factories import OBTAIN, json_of
-from support.imported_account import LEDGER, ImportedAccount
 from support.supplier_client import SupplierClient
-from support.undo_client import UndoClient
-from support.vendor_servers import make_sandbox_vendor
 
 Told = dict[str, dict[str, Any]]
-
-TRANSACTION = example_of(added_data.TransactionsRequestSchema)["transactions"][0]
-STATEMENT = example_of(added_data.StatementsRequestSchema)["statements"][0]
 
 
 def _told(sessions: sessionmaker[Session], **wanted: Any) -> list[dict[str, Any]]:
@@ -123,77 +113,6 @@ def test_every_row_of_an_account_tells_who_wrote_it_when_and_with_which_result(
         }
     assert {it: entry.pop("at") for it, entry in told.items()} == moments
     assert told == {it["request_id"]: it for it in expected}
-
-
-def test_added_data_tells_who_added_it_and_what_came_with_the_account_does_not(
-    supplier: SupplierClient, worker_resources: WorkerResources, another: SupplierClient, sandbox_url: str
-) -> None:
-    came_with_it: Any = LEDGER | {"transactions_in_open_settlement_period": [TRANSACTION]}
-    parts = {"ledgers": [came_with_it], "statements": [STATEMENT]}
-    account, theirs = (ImportedAccount.create(it, worker_resources, **parts) for it in (supplier, another))
-    sessions, organisation = supplier.Session, supplier.organisation
-    before = len(_told(sessions, organisation=organisation))
-    theirs.post_notes({"body": "theirs"})
-    vendor = make_sandbox_vendor(sessions, sandbox_url)
-    instruction = {"vendor": vendor, "reference": "card-ok-1", "type": "CARD"}
-    transaction, statement = TRANSACTION | {"transaction_id": "T-2"}, STATEMENT | {"statement_id": "S-2"}
-    for path, request_id, added in (
-        ("/notes/create/", "note", {"notes": [{"body": "a"}]}),
-        ("/transactions/create/", "transaction", {"transactions": [transaction]}),
-        ("/historical-statements/create/", "statement", {"statements": [statement]}),
-        ("/payment-instruction/create/", "instruction", instruction),
-    ):
-        _post(supplier, path, request_id, {**account.pair, **added})
-    told = _told(sessions, organisation=organisation)
-    assert len(told) == before + 4
-    by_request = {it["request_id"]: it for it in told[:4]}
-    assert all(isinstance(entry.pop("at"), datetime) for entry in by_request.values())
-    subject = f"{supplier.code} {account.number}"
-    assert by_request == {
-        it: _expected(supplier, it, f"{kind}.added", subject=subject)
-        for it, kind in (
-            ("note", "note"),
-            ("transaction", "transaction"),
-            ("statement", "statement"),
-            ("instruction", "payment_instruction"),
-        )
-    }
-
-
-def test_a_session_a_batch_and_the_lines_of_an_undo_tell_who_began_them(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    sessions, resources = supplier.Session, worker_resources
-    body = {"query": OBTAIN, "variables": {"input": {"APIKey": supplier.api_key}}}
-    supplier.app.test_client().post("/v1/graphql/", json=body, headers={"X-Request-ID": "session"})
-    batches = BatchClient(supplier, resources)
-    accounts = [ImportedAccount.create(supplier, resources) for _ in range(2)]
-    batch = batches.post(b"{}\n", "validate", headers={"X-Request-ID": "batch"})
-    undos = UndoClient(supplier)
-    accounts[1].post_notes({"body": "An account with a note is kept."})
-    numbers = [it.number for it in accounts]
-    answer = undos.post(*numbers, headers={"X-Request-ID": "undo"})
-    undo_id = json_of(answer)["undo_id"]
-    undos.work(undo_id)
-
-    (batch_entry,) = _told(sessions, request_id="batch")
-    (session_entry,) = _told(sessions, request_id="session")
-    started, reverted = sorted(_told(sessions, request_id="undo"), key=lambda it: it["action"], reverse=True)
-    assert started["action"] == "undo.started"
-    with sessions() as session:
-        token_session = session.scalars(
-            select(models.TokenSession).where(models.TokenSession.request_id == "session")
-        ).one()
-        line = select(models.UndoLine.finished_at).where(models.UndoLine.position == 1)
-        assert batch_entry.pop("at") == session.get_one(models.Batch, json_of(batch)["batch_id"]).created_at
-        assert session_entry.pop("at") == token_session.created_at
-        assert reverted.pop("at") == session.scalar(line)
-    of_batch = {"subject_kind": "batch", "subject": json_of(batch)["batch_id"]}
-    assert batch_entry == _expected(supplier, "batch", "batch.started", **of_batch)
-    of_session = {"subject_kind": "session", "subject": str(token_session.id)}
-    assert session_entry == _expected(supplier, "session", "session.began", **of_session)
-    subject = f"{supplier.code} {numbers[0]}"
-    assert reverted == _expected(supplier, "undo", "account.reverted", subject=subject)
 
 
 def _record_as(sessions: sessionmaker[Session], *acts: tuple[AuditAction, str, str, str]) -> None:
@@ -292,38 +211,6 @@ def test_an_entry_about_an_account_names_it_while_it_exists(supplier: SupplierCl
         ("account", "0"),
         ("batch", str(process.id)),
     }
-
-
-def test_each_filter_selects_the_entries_that_it_names(supplier: SupplierClient) -> None:
-    with supplier.Session.begin() as session:
-        for number, code in enumerate((None, "not_allowed", None)):
-            entry = {"actor_kind": "operator", "subject_kind": "team", "subject": str(number), "code": code}
-            entry |= {
-                "actor": f"actor {number}",
-                "request_id": f"request {number}",
-                "action": f"did_{number}",
-            }
-            outcome = "REFUSED" if code else "DONE"
-            owner = None if number else supplier.organisation_id()
-            session.add(models.AuditEntry(**entry, outcome=outcome, organisation_id=owner))
-            session.flush()
-        moments = session.scalars(select(models.AuditEntry.at).order_by(models.AuditEntry.id)).all()[-3:]
-
-    def subjects(**wanted: Any) -> str:
-        told = _told(supplier.Session, only_entries=True, **wanted)
-        return "".join(it["subject"] for it in told if it["action"].startswith("did_"))
-
-    assert subjects() == "210"
-    assert subjects(organisation=supplier.organisation) == "0"
-    assert subjects(organisation_ids=[supplier.organisation_id()]) == "0"
-    assert subjects(organisation_ids=[]) == ""
-    assert subjects(actor="actor 2") == "2"
-    assert subjects(action="did_1") == "1"
-    assert subjects(request_id="request 2") == "2"
-    assert subjects(outcome="REFUSED") == "1"
-    assert subjects(since=moments[1]) == "21"
-    assert subjects(until=moments[1]) == "0"
-    assert subjects(account=(supplier.code, "0")) == ""
 
 
 def test_rows_of_the_same_moment_are_on_one_page_each(supplier: SupplierClient) -> None:

@@ -13,7 +13,6 @@ from migration_service import errors
 from migration_service.models import PaymentVendor
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.setup import vendors
-from support.audit import list_told
 from support.factories import Customer, make_customer
 from support.interleavings import COMMIT, Script, Step, explore
 
@@ -23,24 +22,6 @@ _URL = "https://vendor.example/api"
 def _create(session: Session, name: str, owner: str | None = None, **options: Any) -> PaymentVendor:
     given = {"kind": VendorKind.HTTP, "url": _URL, "secret_env": "VENDOR_SECRET"} | options
     return vendors.create_payment_vendor(session, name, organisation_name=owner, **given)
-
-
-def test_a_vendor_is_stored_as_it_was_given_and_is_in_the_audit(
-    sessions: sessionmaker[Session], customer: Customer
-) -> None:
-    with sessions.begin() as session:
-        made = _create(session, "A", customer.organisation)
-        shared = _create(session, "A", secret_env=None)
-    with sessions() as session:
-        stored = session.get_one(PaymentVendor, made.id)
-        assert (stored.name, stored.kind, stored.url) == ("A", "http", _URL)
-        assert (stored.secret_env, stored.organisation_id) == ("VENDOR_SECRET", customer.organisation_id)
-        assert session.get_one(PaymentVendor, shared.id).organisation_id is None
-        details = {"kind": "http", "url": _URL, "secret_env": "VENDOR_SECRET"}
-        assert list_told(session, "payment_vendor.created") == [
-            ("payment_vendor", "A", customer.organisation_id, details),
-            ("payment_vendor", "A", None, details | {"secret_env": None}),
-        ]
 
 
 @pytest.mark.parametrize(
@@ -61,20 +42,6 @@ def test_a_vendor_that_would_give_a_secret_away_is_refused(
         with pytest.raises(errors.PaymentVendorInvalidError, match=message):
             _create(session, "A", **options)
         assert vendors.list_payment_vendors(session) == []
-
-
-def test_a_vendor_has_a_name_that_its_organisation_has_not_used(
-    sessions: sessionmaker[Session], customer: Customer
-) -> None:
-    with sessions() as session:
-        with pytest.raises(errors.NameInvalidError, match="name of a payment vendor"):
-            _create(session, " ")
-        with pytest.raises(errors.OrganisationNotFoundError):
-            _create(session, "A", "nobody")
-        for owner in (None, customer.organisation):
-            _create(session, "A", owner)
-            with pytest.raises(errors.NameTakenError, match="'A' already exists"):
-                _create(session, "A", owner)
 
 
 def test_a_vendor_is_that_of_the_organisation_or_else_a_shared_one_whatever_its_case(
@@ -102,35 +69,6 @@ def test_a_vendor_is_that_of_the_organisation_or_else_a_shared_one_whatever_its_
         for organisation_id, name in ((mine, "Theirs"), (mine, "nobody"), (0, "Theirs")):
             with pytest.raises(errors.PaymentVendorNotFoundError):
                 find(organisation_id, name)
-        session.rollback()
-
-
-def test_the_rate_is_that_of_one_vendor_and_is_in_the_audit(
-    sessions: sessionmaker[Session], customer: Customer
-) -> None:
-    with sessions() as session:
-        shared, own, other = (
-            _create(session, "A"),
-            _create(session, "A", customer.organisation),
-            _create(session, "B"),
-        )
-        before = other.calls_per_second
-        vendors.set_vendor_rate(session, "A", vendors.LARGEST_RATE)
-        vendors.set_vendor_rate(session, "A", vendors.LEAST_RATE, organisation_name=customer.organisation)
-        session.flush()
-        for vendor in (shared, own, other):
-            session.refresh(vendor)
-        rates = [it.calls_per_second for it in (shared, own, other)]
-        assert rates == [Decimal(1_000), Decimal("0.01"), before]
-        for rate in (Decimal("0.009"), Decimal("1000.01")):
-            with pytest.raises(errors.PaymentVendorInvalidError, match=r"from 0\.01 to 1,000 per second"):
-                vendors.set_vendor_rate(session, "A", rate)
-        with pytest.raises(errors.PaymentVendorNotFoundError):
-            vendors.set_vendor_rate(session, "B", Decimal(1), organisation_name=customer.organisation)
-        assert list_told(session, "payment_vendor.rate_set") == [
-            ("payment_vendor", "A", None, {"calls_per_second": "1000"}),
-            ("payment_vendor", "A", customer.organisation_id, {"calls_per_second": "0.01"}),
-        ]
         session.rollback()
 
 
