@@ -1,7 +1,6 @@
 """Making a plan: what it may ask for, which accounts are in which wave, and when windows open."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
@@ -11,75 +10,15 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from migration_service import errors
-from migration_service.models import ApiKey, BatchLine, WavePlan
-from migration_service.services.batches.error_thresholds import IMPORT_THRESHOLD, ErrorThreshold
-from migration_service.services.waves.orders import PlanOrder, WaveOrder, read_plan
-from migration_service.services.waves.plans import plan_waves, preview_plan
+from migration_service.models import BatchLine, WavePlan
+from migration_service.services.waves.orders import PlanOrder, WaveOrder
+from migration_service.services.waves.plans import plan_waves
 from migration_service.services.waves.reading import list_waves
 from migration_service.services.waves.windows import Opening, Window, find_opening, next_opening
-from migration_service.states import ImportState, Weekday
-from support.audit import list_entries
+from migration_service.states import Weekday
 from support.factories import Customer
 from support.rows import find_supplier
 from unit.services.undo.undo_rows import add_pending
-from unit.services.waves.wave_rows import EVENING, acts, batch_of
-
-_NIGHT = {"start": "22:00", "end": "06:00", "time_zone": "Pacific/Auckland"}
-
-
-def _read(*waves: dict[str, Any], **more: Any) -> PlanOrder:
-    body = {"operations_team_name": "Team", "continue_if_clean": False, "waves": waves} | more
-    return read_plan(body, now=EVENING, api_key_id=7)
-
-
-def test_a_plan_is_read() -> None:
-    brake = {"stop_after_errors": "5"}
-    waves: list[dict[str, Any]] = [
-        {"sample": 3, "name": "Pilot", "window": _NIGHT | {"days": ["mon"]}, "brake": brake},
-        {"size": 4, "lines_per_minute": 60, "continue_if_clean": False},
-        {"accounts": ["a"], "window": _NIGHT | {"first_day": date(2026, 5, 1)}},
-        {"rest": True},
-    ]
-    day = {"start": "06:00", "end": "22:00", "time_zone": "UTC"}
-    plan = _read(*waves, window=day, lines_per_minute=30, name="Spring", seed=0, continue_if_clean=True)
-    night: dict[str, Any] = {"start": time(22), "end": time(6), "time_zone": "Pacific/Auckland"}
-    # It is tomorrow already in Auckland.
-    mondays = Window(**night, first_day=date(2026, 3, 3), days=(Weekday.MONDAY,))
-    usual = Window(start=time(6), end=time(22), time_zone="UTC", first_day=date(2026, 3, 2))
-    assert plan == PlanOrder(
-        operations_team_name="Team",
-        name="Spring",
-        seed=0,
-        continue_if_clean=True,
-        api_key_id=7,
-        waves=[
-            WaveOrder(
-                sample=3,
-                name="Pilot",
-                window=mondays,
-                error_threshold=ErrorThreshold(stop_after_errors="5"),
-                lines_per_minute=30,
-            ),
-            WaveOrder(size=4, lines_per_minute=60, window=usual, continue_if_clean=False),
-            WaveOrder(
-                accounts=["a"], lines_per_minute=30, window=Window(**night, first_day=date(2026, 5, 1))
-            ),
-            WaveOrder(lines_per_minute=30, window=usual),
-        ],
-    )
-
-
-def test_a_fault_of_all_waves_is_named_once() -> None:
-    with pytest.raises(errors.RequestFailedValidationError) as raised:
-        _read({"size": 1}, {"size": 1}, window=_NIGHT | {"end": "22:00", "time_zone": "Mars"})
-    assert [(it.code, it.attr) for it in raised.value.errors] == [
-        ("invalid", "window.end"),
-        ("invalid_choice", "window.time_zone"),
-    ]
-
-
-REST = WaveOrder()
 
 
 def _order(customer: Customer, *waves: WaveOrder, **more: Any) -> PlanOrder:
@@ -92,11 +31,6 @@ def _plan(session: Session, customer: Customer, *waves: WaveOrder, **more: Any) 
     return plan_waves(session, find_supplier(session, customer), _order(customer, *waves, **more))
 
 
-def _preview(session: Session, customer: Customer, *waves: WaveOrder) -> tuple[Sequence[int], int]:
-    found = preview_plan(session, find_supplier(session, customer), _order(customer, *waves))
-    return found.sizes, found.unplanned
-
-
 def _accounts(session: Session, plan: WavePlan) -> list[list[str]]:
     """Return the accounts of each wave, in the order of its lines."""
     numbers = select(BatchLine.external_account_number).order_by(BatchLine.line_number)
@@ -106,107 +40,16 @@ def _accounts(session: Session, plan: WavePlan) -> list[list[str]]:
     ]
 
 
-@pytest.fixture
-def letters(session: Session, customer: Customer, other: Customer) -> str:
-    """Pending accounts of the customer, in an order of their own, and accounts that are not to be planned."""
-    add_pending(session, other, *"axyz")
-    add_pending(session, customer, "skipped", state=ImportState.SKIPPED)
-    add_pending(session, customer, *"hbgadfce")
-    return "abcdefgh"
-
-
-def test_each_account_is_in_one_wave(session: Session, customer: Customer, letters: str) -> None:
-    waves = (WaveOrder(sample=2), WaveOrder(accounts=["f", "b"]), WaveOrder(size=3))
-    assert _preview(session, customer, *waves) == ([2, 2, 3], 1)
-    assert _preview(session, customer, *waves, REST) == ([2, 2, 3, 1], 0)
-    assert session.scalars(select(WavePlan)).all() == []
-    plan = _plan(session, customer, *waves)
-    drawn, listed, next_ones = _accounts(session, plan)
-    assert listed == ["b", "f"]
-    left = [it for it in letters if it not in drawn + listed]
-    assert (len(drawn), next_ones, plan.unplanned) == (2, left[:3], 1)
-    assert [it.state for it in list_waves(session, plan.id)] == ["WAITING", "PLANNED", "PLANNED"]
-
-
-def test_a_plan_and_its_waves_are_stored_as_they_were_ordered(
-    session: Session, customer: Customer, letters: str
-) -> None:
-    key_id = session.scalars(select(ApiKey.id).where(ApiKey.prefix == customer.prefix)).one()
-    window = Window(start=time(22), end=time(6), time_zone="UTC", first_day=date(2026, 3, 2))
-    threshold = ErrorThreshold(stop_after_errors="5")
-    given: dict[str, Any] = {"name": "Pilot", "lines_per_minute": 60, "continue_if_clean": False}
-    waves = WaveOrder(size=1, window=window, error_threshold=threshold, **given), REST
-    more = {"name": "Spring", "continue_if_clean": True, "api_key_id": key_id}
-    plan = _plan(session, customer, *waves, **more)
-    session.refresh(plan)
-    assert (plan.organisation_id, plan.name, plan.seed, plan.continue_if_clean, plan.finished_at) == (
-        *(customer.organisation_id, "Spring", 7, True),
-        None,
-    )
-    assert plan.import_supplier_id == find_supplier(session, customer).id
-    first, second = list_waves(session, plan.id)
-    assert [(it.number, it.name, it.time_window, it.continue_if_clean) for it in (first, second)] == [
-        (1, "Pilot", window.to_dict(), False),
-        (2, None, None, None),
-    ]
-    batches = [batch_of(session, it) for it in (first, second)]
-    assert [(it.name, it.lines_per_minute, it.lines) for it in batches] == [
-        ("Pilot", 60, 1),
-        ("Wave 2", None, len(letters) - 1),
-    ]
-    assert batches[0].brake == threshold.to_dict()
-    assert batches[1].brake == replace(IMPORT_THRESHOLD, stop_min_lines=10).to_dict()
-    for batch in batches:
-        assert (batch.mode, batch.source, batch.kind) == ("import", "pending", "accounts")
-        assert (batch.operations_team_id, batch.api_key_id) == (plan.operations_team_id, key_id)
-        assert (batch.state, batch.reason, batch.runs_until) == (
-            *("PAUSED", "window_closed"),
-            datetime(1970, 1, 1, tzinfo=UTC),
-        )
-    assert acts(session) == [("wave.queued", "1", {"batch_id": str(first.batch_id)})]
-    (entry,) = list_entries(session, subject_kind="wave_plan")
-    assert (entry.action, entry.subject, entry.organisation_id) == (
-        *("wave_plan.created", str(plan.id)),
-        customer.organisation_id,
-    )
-    assert entry.details == {"import_supplier": customer.import_supplier, "waves": 2, "seed": 7}
-
-
-@pytest.mark.usefixtures("letters")
-def test_the_seed_of_a_plan_may_be_nought(session: Session, customer: Customer) -> None:
-    assert _plan(session, customer, REST, seed=0).seed == 0
-
-
-@pytest.mark.usefixtures("letters")
-@pytest.mark.parametrize("make", [_plan, _preview])
-def test_accounts_that_are_not_pending_or_listed_twice_are_named(
-    session: Session, customer: Customer, make: Callable[..., Any]
-) -> None:
-    waves = (WaveOrder(accounts=["a", "skipped", "b", "b"]), REST, WaveOrder(accounts=["x", "a", "c"]))
-    with pytest.raises(errors.RequestFailedValidationError) as raised:
-        make(session, customer, *waves)
-    assert raised.value.errors == [
-        errors.ErrorItem("invalid", f"Account {fault}.", f"waves.{place}")
-        for fault, place in (
-            ("'skipped' is not pending", "0.accounts.1"),
-            ("'b' is listed before", "0.accounts.3"),
-            ("'x' is not pending", "2.accounts.0"),
-            ("'a' is listed before", "2.accounts.1"),
-        )
-    ]
-
-
-def _payload(points: int = 1, *kinds: str, agreements: bool = True, statements: bool = False) -> Any:
-    given = [{"supply_type": kind, "agreements": [{}] * agreements} for kind in kinds or ("GAS",)]
-    addresses = [{"meter_points": given[:1] * points if len(kinds) < 2 else given}]
-    return {"supply_addresses": addresses, "statements": [{}] * statements}
+def _payload(*kinds: str) -> Any:
+    points = [{"supply_type": kind, "agreements": [{}]} for kind in kinds]
+    return {"supply_addresses": [{"meter_points": points}], "statements": []}
 
 
 def test_a_draw_takes_one_of_each_stratum_and_then_its_share(session: Session, customer: Customer) -> None:
     """Of 12 + 6 + 2 accounts, eight are one of each, and then those whose share is due."""
-    add_pending(session, customer, *(f"G{n:02}" for n in range(12)), payload=_payload())
-    add_pending(session, customer, *(f"P{n:02}" for n in range(6)), payload=_payload(1, "ELECTRICITY"))
-    add_pending(session, customer, *(f"R{n:02}" for n in range(2)), payload=_payload(2, "GAS", "ELECTRICITY"))
+    add_pending(session, customer, *(f"G{n:02}" for n in range(12)), payload=_payload("GAS"))
+    add_pending(session, customer, *(f"P{n:02}" for n in range(6)), payload=_payload("ELECTRICITY"))
+    add_pending(session, customer, *(f"R{n:02}" for n in range(2)), payload=_payload("GAS", "ELECTRICITY"))
     drawn = {}
     for size in (2, 8, 20):
         with session.begin_nested() as undone:
@@ -223,21 +66,6 @@ def test_a_draw_takes_one_of_each_stratum_and_then_its_share(session: Session, c
         (f"ELECTRICITY, 1 meter point, {ending}", (6, 6)),
         (f"ELECTRICITY and GAS, 2 meter points, {ending}", (2, 2)),
     ]
-
-
-@pytest.mark.parametrize(
-    ("payload", "stratum"),
-    [
-        ({}, "no supply, no meter point, without agreements, without statements"),
-        (_payload(1, agreements=False), "GAS, 1 meter point, without agreements, without statements"),
-        (_payload(2, statements=True), "GAS, 2 meter points, with agreements, with statements"),
-        (_payload(4), "GAS, 3 or more meter points, with agreements, without statements"),
-    ],
-)
-def test_a_stratum_is_described(session: Session, customer: Customer, payload: Any, stratum: str) -> None:
-    add_pending(session, customer, "a", payload=payload)
-    (wave,) = list_waves(session, _plan(session, customer, WaveOrder(sample=5)).id)
-    assert wave.strata == [{"stratum": stratum, "pending": 1, "drawn": 1}]
 
 
 def test_within_a_stratum_the_seed_decides(session: Session, customer: Customer) -> None:
