@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from flask import Flask
-from sqlalchemy import Connection, event, func, null, select, text, update
+from sqlalchemy import Connection, event, func, text, update
 from sqlalchemy.exc import IntegrityError
 
 from migration_service import models
@@ -17,13 +17,12 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.db.base import Base
 from migration_service.db.jobs import Progress, take_due
 from migration_service.log import request_id
-from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.accounts.removal import removal_statements
 from migration_service.services.processing import creation
 from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.services.undo import execution
 from migration_service.services.undo.execution import MAX_TRIES, revert_piece
-from migration_service.states import EmailMoment, EmailState
+from migration_service.states import EmailMoment
 from migration_service.tasks.jobs import SECONDS, UNDOS, sweep_jobs
 from migration_service.tasks.names import REVERT_ACCOUNTS
 from migration_service.tasks.resources import WorkerResources
@@ -31,7 +30,6 @@ from support.batch_client import BatchClient
 from support.factories import json_of
 from support.imported_account import ImportedAccount
 from support.messages import noted_messages
-from support.rows import set_live
 from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient, dump
 
@@ -159,112 +157,11 @@ def test_the_account_is_created_again_with_another_number(
         assert not session.get(models.RetiredAccountNumber, second)
 
 
-@pytest.mark.parametrize(
-    ("values", "reasons"),
-    [
-        ({"state": EmailState.SENT, "sent_at": func.now()}, ["email_sent"]),
-        ({"state": EmailState.REFUSED}, []),
-        ({"message_id": "<named@example.org>"}, ["email_sent"]),
-        ({"message_id": "<named@example.org>", "failures": 1}, []),
-    ],
-    ids=["sent", "refused", "perhaps sent", "failed"],
-)
-def test_an_email_that_was_or_may_have_been_sent_blocks(
-    account: ImportedAccount, undos: UndoClient, values: dict[str, Any], reasons: list[str]
-) -> None:
-    with account.supplier.Session.begin() as session:
-        session.execute(update(models.CustomerEmail).values(**values))
-    undo_id = undos.run(account.number)["undo_id"]
-    assert undos.reasons(undo_id) == [reasons]
-
-
-def _add_note(account: ImportedAccount) -> None:
-    assert account.post_notes({"body": "Added later."}).status_code == 201
-
-
-def _add_transaction(account: ImportedAccount) -> None:
-    later = {"transaction_id": "later", "transaction_date": "2026-01-05", "amount": "1.00", "type": "PAYMENT"}
-    assert account.post_transactions(later).status_code == 201
-
-
-def _add_statement(account: ImportedAccount) -> None:
-    period = {"bill_period_from_date": "2025-01-01", "bill_period_to_date": "2025-01-31"}
-    bill = {"statement_id": "later", "issued_date": "2025-02-01", "number": "N1", "gross_amount": 100}
-    assert account.post_statements(period | bill).status_code in (200, 201)
-
-
-def _add_instruction(account: ImportedAccount) -> None:
-    with account.supplier.Session.begin() as session:
-        vendor = models.PaymentVendor(name=f"vendor {uuid4()}", kind="http", url="http://localhost")
-        session.add(vendor)
-        session.flush()
-        own = session.scalars(select(models.Account.id)).one()
-        instruction = models.PaymentInstruction(
-            account_pk=own, payment_vendor_pk=vendor.id, reference="r", type="CARD", details={}
-        )
-        session.add(instruction)
-
-
-def _go_live(account: ImportedAccount) -> None:
-    with account.supplier.Session.begin() as session:
-        set_live(session, account.supplier.code)
-
-
-def _go_live_early(account: ImportedAccount) -> None:
-    with account.supplier.Session.begin() as session:
-        session.execute(update(models.Account).values(live_at=func.now(), live_by="Ada"))
-
-
-def _erase(account: ImportedAccount) -> None:
-    with account.supplier.Session.begin() as session:
-        erase_account(session, account.supplier.known(), account.number, reason="A test.")
-
-
-def _remove_payload(account: ImportedAccount) -> None:
-    with account.supplier.Session.begin() as session:
-        session.execute(update(models.AccountImportProcess).values(payload=null()))
-
-
-_BLOCKS = {
-    "note": (_add_note, "data_added_later", True),
-    "transaction": (_add_transaction, "data_added_later", True),
-    "statement": (_add_statement, "data_added_later", True),
-    "instruction": (_add_instruction, "payment_instruction_confirmed", True),
-    "live": (_go_live, "import_supplier_live", False),
-    "account live": (_go_live_early, "account_live", False),
-    "erased": (_erase, "account_erased", False),
-    "payload": (_remove_payload, "payload_removed", False),
-}
-
-
-@pytest.mark.parametrize("name", _BLOCKS)
-def test_what_blocks_an_account_keeps_it_with_the_reason(
-    account: ImportedAccount, undos: UndoClient, name: str
-) -> None:
-    block, code, overridable = _BLOCKS[name]
-    undo_id = undos.start(account.number)
-    block(account)
-    found = undos.preview(account.number)
-    assert (found["accounts"], found["revertible"]) == (1, 0)
-    assert found["revertible_with_overrides"] == int(overridable)
-    blocker = {"code": code, "may_be_overridden": overridable, "accounts": 1, "examples": [account.number]}
-    assert found["blockers"] == [blocker]
-    tables = dump(account.supplier.Session)
-    undos.work(undo_id)
-    report = undos.get(undo_id)
-    assert (report["state"], report["kept_counts"]) == ("COMPLETED", {code: 1})
-    assert dump(account.supplier.Session) == tables
-
-
-@pytest.mark.parametrize("name", [name for name, (_, _, overridable) in _BLOCKS.items() if overridable])
-def test_an_overridden_blocker_does_not_count(account: ImportedAccount, undos: UndoClient, name: str) -> None:
-    block, code, _ = _BLOCKS[name]
-    block(account)
-    undo_id = undos.start(account.number)
-    undos.change(undo_id, overrides=[code])
-    undos.work(undo_id)
-    assert undos.reasons(undo_id) == [[]]
-    assert json_of(account.supplier.status(account.number))["status"] == "UNKNOWN"
+def test_an_account_that_is_kept_stays_as_it_was(account: ImportedAccount, undos: UndoClient) -> None:
+    account.post_notes({"body": "Added later."})
+    before = dump(account.supplier.Session)
+    assert undos.run(account.number)["kept_counts"] == {"data_added_later": 1}
+    assert dump(account.supplier.Session) == before
 
 
 @pytest.mark.parametrize("table", ["account_import_process", "account", "customer_email"])

@@ -13,19 +13,16 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service import errors, models
 from migration_service.db.jobs import Progress, take_due
 from migration_service.formats import ResultFormat
-from migration_service.origin import ActorKind, Origin, acting_as
-from migration_service.services.access.operators import OperatorRole
 from migration_service.services.batches.clock import read_clock
-from migration_service.services.setup.suppliers import create_import_supplier, get_import_supplier
 from migration_service.services.undo import reading
 from migration_service.services.undo.execution import revert_piece
 from migration_service.services.undo.go_live import Gate, GoLiveOrder, preview_go_live
 from migration_service.services.undo.open_work import OPEN_WORK, find_open_work
-from migration_service.services.undo.orders import UndoOrder, get_batch_of_wave, get_batch_to_undo
+from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.reading import stream_outcomes
 from migration_service.services.undo.starting import start_undo
 from migration_service.services.waves.reading import list_waves
-from migration_service.states import BatchState, UndoBlocker, UndoOutcome, UndoState, WaveState
+from migration_service.states import BatchState, UndoOutcome, UndoState, WaveState
 from support.audit import list_entries
 from support.factories import Customer, make_customer
 from support.rows import add_chunk, find_supplier, make_batch, set_live
@@ -39,44 +36,6 @@ def _order(session: Session, customer: Customer, *numbers: str, **values: Any) -
     return UndoOrder(supplier=find_supplier(session, customer), **given)
 
 
-def test_who_started_an_undo_why_and_how_is_kept_and_in_the_audit(
-    session: Session, customer: Customer
-) -> None:
-    add_account(session, customer, "a")
-    supplier = find_supplier(session, customer)
-    key_id = session.scalars(select(models.ApiKey.id).where(models.ApiKey.prefix == customer.prefix)).one()
-    overrides = frozenset({UndoBlocker.EMAIL_SENT, UndoBlocker.DATA_ADDED})
-    origin = Origin(
-        kind=ActorKind.OPERATOR, actor="ann", api_key_id=key_id, request_id="r1", address="192.0.2.1"
-    )
-    with acting_as(origin):
-        order = _order(session, customer, "a", overrides=overrides, by="ben")
-        undo = session.get_one(models.Undo, start_undo(session, order, role=OperatorRole.ADMINISTER))
-    session.flush()
-    session.refresh(undo)
-    assert (undo.organisation_id, undo.import_supplier_id) == (supplier.organisation_id, supplier.id)
-    assert (undo.reason, undo.state, undo.accounts, undo.finished_at) == ("because", "RUNNING", 1, None)
-    assert (undo.started_by, undo.api_key_id, undo.request_id, undo.address) == (
-        *("ben", key_id, "r1"),
-        "192.0.2.1",
-    )
-    assert undo.overrides == ["data_added_later", "email_sent"]
-    (entry,) = list_entries(session, action="undo.started")
-    assert (entry.subject_kind, entry.subject, entry.organisation_id) == (
-        *("undo", str(undo.id)),
-        supplier.organisation_id,
-    )
-    assert entry.details == {
-        "import_supplier": customer.import_supplier,
-        "batch_id": None,
-        "accounts": 1,
-        "reason": "because",
-        "overrides": undo.overrides,
-        "by": "ben",
-    }
-    assert entry.actor == "ann"
-
-
 def test_a_reference_to_the_batch_hinders_no_undo(
     sessions: sessionmaker[Session], customer: Customer
 ) -> None:
@@ -88,24 +47,6 @@ def test_a_reference_to_the_batch_hinders_no_undo(
         session.commit()
         another.execute(select(models.Batch.id).with_for_update(key_share=True, read=True))
         assert start_undo(session, _order(session, customer, batch=batch))
-
-
-def test_a_batch_and_a_wave_are_undone_by_their_own_supplier(
-    session: Session, customer: Customer, other: Customer
-) -> None:
-    batch = make_batch(session, customer, state=BatchState.COMPLETED)
-    plan = make_plan(session, customer, WaveState.STOPPED, WaveState.STOPPED)
-    own = find_supplier(session, customer)
-    create_import_supplier(session, code=f"{own.code}2", organisation_name=customer.organisation)
-    second = get_import_supplier(session, f"{own.code}2", organisation_id=None)
-    assert get_batch_to_undo(session, str(batch.id), own) is batch
-    wave = list_waves(session, plan.id)[1]
-    assert get_batch_of_wave(session, str(plan.id), 2, own) == str(wave.batch_id)
-    for supplier in (second, find_supplier(session, other)):
-        with pytest.raises(errors.BatchNotFoundError, match=str(batch.id)):
-            get_batch_to_undo(session, str(batch.id), supplier)
-        with pytest.raises(errors.WavePlanNotFoundError, match=str(plan.id)):
-            get_batch_of_wave(session, str(plan.id), 2, supplier)
 
 
 def _outcomes(session: Session, undo: models.Undo) -> list[str]:
