@@ -17,7 +17,6 @@ from migration_payloads.schemas.json import parse_json
 
 _FOLDER = Path(__file__).parent
 TODAY = date(2025, 6, 15)
-ELECTRICITY_EAN = "871685920001232914"
 
 #: The value of a change that deletes the key.
 ABSENT = object()

@@ -158,61 +158,46 @@ def _transactions(size: int) -> list[dict[str, Any]]:
     return [{**charge, "transaction_id": f"T{n % 7}"} for n in range(size)]
 
 
+_DETAIL = {"namespace": "n", "value": "v"}
+_POINT: dict[str, Any] = {"ean": "1", "supply_type": "GAS"}
+_AGREEMENT = {"supply_type": "GAS", "effective_from": "2020-01-01", "tariff_code": "t"}
+_METER = {"meter_id": "m", "registers": [{"register_id": "r"}] * 2}
+_LEDGER = {"ledger_code": "E", "ledger_balance": 1}
+_STATEMENT = {
+    **{
+        "bill_period_from_date": "2020-01-01",
+        "bill_period_to_date": "2020-01-31",
+        "issued_date": "2020-02-01",
+    },
+    **{"statement_id": "S", "number": "N", "gross_amount": 1},
+}
+#: The only member of an account that has some items, by what they are.
 LONG_LISTS: dict[str, Callable[[int], dict[str, Any]]] = {
-    "customers": lambda size: {
-        "customers": [{"family_name": "J", "user_details": [{"namespace": "n", "value": "v"}] * 3}] * size
-    },
-    "user_details": lambda size: {
-        "customers": [{"family_name": "J", "user_details": [{"namespace": "n", "value": "v"}] * size}]
-    },
+    "customers": lambda size: {"customers": [{"family_name": "J", "user_details": [_DETAIL] * 3}] * size},
+    "user_details": lambda size: {"customers": [{"family_name": "J", "user_details": [_DETAIL] * size}]},
     "supply_addresses": lambda size: {"supply_addresses": [{"supply_address1": "a"}] * size},
-    "meter_points": lambda size: {
-        "supply_addresses": [{"meter_points": [{"ean": "1", "supply_type": "GAS", "meters": [{}]}] * size}]
-    },
-    "agreements": lambda size: {
-        "supply_addresses": [
-            {
-                "meter_points": [
-                    {
-                        "ean": "1",
-                        "supply_type": "GAS",
-                        "agreements": [
-                            {"supply_type": "GAS", "effective_from": "2020-01-01", "tariff_code": "t"}
-                        ]
-                        * size,
-                        "billing_configuration_periods": [{"start_date": "2020-01-01"}] * size,
-                        "meters": [{"meter_id": "m", "registers": [{"register_id": "r"}] * 2}] * size,
-                    }
-                ]
-            }
+    "meter_points": lambda size: _with_points([_POINT | {"meters": [{}]}] * size),
+    "agreements": lambda size: _with_points(
+        [
+            _POINT
+            | {"agreements": [_AGREEMENT] * size, "meters": [_METER] * size}
+            | {"billing_configuration_periods": [{"start_date": "2020-01-01"}] * size}
         ]
-    },
+    ),
     "transactions": lambda size: {
         "ledgers": [
-            {
-                "ledger_code": "E",
-                "ledger_balance": 1,
-                "identifiers": ["1"] * size,
-                "transactions_in_open_settlement_period": _transactions(size),
-            }
+            _LEDGER
+            | {"identifiers": ["1"] * size, "transactions_in_open_settlement_period": _transactions(size)}
         ]
     },
-    "ledgers": lambda size: {"ledgers": [{"ledger_code": "E", "ledger_balance": 1}] * size},
-    "statements": lambda size: {
-        "statements": [
-            {
-                "bill_period_from_date": "2020-01-01",
-                "bill_period_to_date": "2020-01-31",
-                "issued_date": "2020-02-01",
-                "statement_id": "S",
-                "number": "N",
-                "gross_amount": 1,
-            }
-        ]
-        * size
-    },
+    "ledgers": lambda size: {"ledgers": [_LEDGER] * size},
+    "statements": lambda size: {"statements": [_STATEMENT] * size},
     "faults": lambda size: {"statements": [{"number": 1}] * size},
 }
+
+
+def _with_points(points: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"supply_addresses": [{"meter_points": points}]}
 
 
 @pytest.mark.parametrize("name", LONG_LISTS)
