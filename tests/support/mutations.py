@@ -14,7 +14,7 @@ TODAY = date(2026, 3, 1)
 #: A small account as JSON.
 SMALL = json.dumps(min(generate_accounts(30, supplier="S", seed=2, today=TODAY), key=lambda it: len(str(it))))
 #: Values that clients send instead: zeros of every form, empty and blank texts, other spellings.
-STAND_INS = [
+STAND_INS: list[Any] = [
     *("", " ", " x", "x ", "\u00a0", "e\u0301", "\uff11\uff12", "a\u202eb", "a\u200bb", "/a/b.pdf"),
     *("NOT_LISTED", "YES", "off", "1", "7", "0", 1, 0, 1.0, 0.0, -0.0, 1e-09, 1e30, None, [], {}, [{}]),
     [""],
