@@ -26,7 +26,7 @@ class Known:
 
     file: str
     changes: list[tuple[str, str]]
-    #: Tests below `tests`: a file, or a test in it after `::`. One of them fails.
+    #: Tests below `tests`: a file, or a test in it after `::`, or one of its pages. One of them fails.
     tests: str
 
 

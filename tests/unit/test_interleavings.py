@@ -77,7 +77,9 @@ def test_a_known_mistake_can_still_be_made_and_its_tests_exist(known: Known) -> 
     file, _, test = known.tests.partition("::")
     path = ROOT / "tests" / file
     assert path.exists()
+    test, _, page = test.removesuffix("]").partition("[")
     assert not test or f"def {test}(" in path.read_text()
+    assert not page or (path.parent / f"{page}.md").exists()
 
 
 STAGED = Event(

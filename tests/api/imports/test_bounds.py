@@ -4,40 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from flask import Flask
-from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
 from documentation.pages import ROOT
-from migration_payloads.schemas.bounds import MAX_ERRORS, MAX_ITEMS
 from migration_payloads.schemas.json import encode_json
-from migration_service.tasks.resources import WorkerResources
-from support.batch_client import BatchClient, counts
-from support.imported_account import codes_of
 from support.supplier_client import SupplierClient
 
 _STAGE = "/account-import-process/create-or-update/"
 _JSON = {"Content-Type": "application/json"}
-
-
-@pytest.fixture(params=["lenient", "strict"])
-def either(request: pytest.FixtureRequest, app: Flask, sessions: sessionmaker[Session]) -> SupplierClient:
-    """A supplier of each profile."""
-    return SupplierClient.create(app, sessions, profile=request.param)
-
-
-@pytest.fixture
-def strict(app: Flask, sessions: sessionmaker[Session]) -> SupplierClient:
-    """A supplier with the strict profile."""
-    return SupplierClient.create(app, sessions, profile="strict")
-
-
-def _with_member(account: dict[str, Any], text: bytes) -> bytes:
-    """Return the account as JSON, with `text` as the value of one more member."""
-    return encode_json(account)[:-1] + b',"statement_pdf_context":%b}' % text
-
-
-_DEEP, _LONG = b'{"a":' * 480 + b"1" + b"}" * 480, b"0E-20000"
 
 
 def _nested(levels: int) -> bytes:
@@ -125,7 +99,7 @@ _AT: dict[str, _Send] = {
     ),
 }
 
-#: The tests that reach the other bounds, some of them with a lower setting.
+#: The tests, and the transcripts with their codes, that reach the other bounds, some with a lower setting.
 _ELSEWHERE = {
     "form of the console": "test_a_form_that_is_too_large_or_no_form_is_the_clients_mistake",
     "head of a request, and each header": "test_requests_that_nginx_refuses_get_the_usual_form_of_error",
@@ -137,14 +111,12 @@ _ELSEWHERE = {
         "test_an_address_with_too_many_requests_under_way_is_answered_429"
     ),
     "uploads of files of an address": "test_an_address_with_too_many_requests_under_way_is_answered_429",
-    "commas and opening brackets of a body or line, also within texts": (
-        "test_json_beyond_a_bound_is_refused_with_its_code"
-    ),
+    "commas and opening brackets of a body or line, also within texts": ("client/json.md"),
     "bytes of the events of a page; the last one is whole": (
         "test_a_page_ends_after_so_many_bytes_and_leads_on"
     ),
-    "webhooks of an organisation": "test_there_is_a_limit",
-    "named consumers of events of an organisation": "test_an_organisation_has_as_many_consumers_as_it_may",
+    "webhooks of an organisation": "rest/webhooks.md",
+    "named consumers of events of an organisation": "rest/events.md",
     "failed attempts to obtain a token, for each address and minute": (
         "test_guesses_in_one_document_are_counted_separately"
     ),
@@ -228,46 +200,7 @@ def test_every_bound_of_the_page_is_reached_by_a_test() -> None:
     assert not _AT.keys() & _ELSEWHERE.keys()
     assert _AT.keys() | _ELSEWHERE.keys() == _rows().keys()
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
-    assert [it for it in _ELSEWHERE.values() if f"def {it}(" not in tests] == []
-
-
-@pytest.mark.parametrize("send", [SupplierClient.validate, SupplierClient.stage])
-@pytest.mark.parametrize("member", ["\0", "\x1b[2J", "\u202ex", "x" * 10_000])
-def test_an_unknown_member_may_have_any_name(
-    either: SupplierClient, send: Callable[..., TestResponse], member: str
-) -> None:
-    (account,) = either.accounts()
-    answer = send(either, account | {member: member})
-    if answer.status_code == 400:
-        assert [code for _, code in codes_of(answer)] == ["unknown_field"]
-        assert "\0" not in answer.text
-    else:
-        assert int(answer.headers["X-Warning-Count"]) >= 1
-
-
-@pytest.mark.parametrize("mode", ["validate", "stage", "import"])
-def test_a_line_beyond_a_bound_fails_and_does_not_affect_other_lines(
-    strict: SupplierClient, worker_resources: WorkerResources, mode: str
-) -> None:
-    sound, *others = strict.accounts(6)
-    nul, deep, long, many, wrong = others
-    lines = [
-        encode_json(sound),
-        encode_json(nul | {"\0colour\0": "a\0b"}),
-        _with_member(deep, _DEEP),
-        _with_member(long, _LONG),
-        encode_json(many | {"statements": [{}] * (MAX_ITEMS + 1)}),
-        encode_json(wrong | {"statements": [{}] * (MAX_ERRORS + 1)}),
-    ]
-    batches = BatchClient(strict, worker_resources)
-    answer = batches.post(b"\n".join(lines), mode)
-    assert answer.status_code == 202
-    batches.work()
-    report = batches.get((answer.json or {})["batch_id"])
-    status = {"validate": "VALID", "stage": "STAGED", "import": "IMPORTED"}[mode]
-    assert (report["state"], counts(report)) == ("COMPLETED", {status: 1, "FAILED": 5})
-    results = batches.results(report["batch_id"])
-    codes = [[error["code"] for error in line["errors"]] for line in results]
-    assert codes[:5] == [[], ["unknown_field"], ["too_deep"], ["number_too_long"], ["too_many_items"]]
-    assert codes[5][-1] == "too_many_errors"
-    assert "\0" not in str(results)
+    pages = {what: it for what, it in _ELSEWHERE.items() if it.endswith(".md")}
+    assert [it for it in {*_ELSEWHERE.values()} - {*pages.values()} if f"def {it}(" not in tests] == []
+    for what, page in pages.items():
+        assert _rows()[what][1] in (ROOT / "tests/transcripts" / page).read_text(), what
