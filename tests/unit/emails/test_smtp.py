@@ -14,7 +14,6 @@ import trustme
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
-from migration_service.config import SettingsError
 from migration_service.emails import messages, smtp
 from migration_service_local.servers.ports import random_free_port
 
@@ -221,46 +220,3 @@ def _say_lines(listener: socket.socket, lines: list[bytes]) -> None:
                 assert received, "the client closed the connection in the middle of its message"
                 received = told.readline()
         connection.sendall(lines[-1])
-
-
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
-        ("smtp://mail.example", smtp.SmtpSettings(host="mail.example", port=25)),
-        ("smtp://mail.example?starttls=1", smtp.SmtpSettings(host="mail.example", port=587, starttls=True)),
-        ("smtps://mail.example", smtp.SmtpSettings(host="mail.example", port=465, implicit_tls=True)),
-        (
-            "smtp://a%40b:c%2Fd@mail.example:2525?starttls=1",
-            smtp.SmtpSettings(host="mail.example", port=2525, starttls=True, user="a@b", password="c/d"),
-        ),
-    ],
-)
-def test_a_url_determines_the_port_and_the_encryption(url: str, expected: smtp.SmtpSettings) -> None:
-    assert smtp.SmtpSettings.from_url(url) == expected
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "mail.example",
-        "http://mail.example",
-        "smtp://:hush@",
-        "smtp://mail.example:hush",
-        "smtp://mail.example/hush",
-        "smtp://user:hush@mail.example?tls=1",
-        "smtp://hush@mail.example",
-        "smtps://mail.example?starttls=1",
-        "smtp://[hush",
-    ],
-)
-def test_an_invalid_url_is_refused_without_showing_it(url: str) -> None:
-    with pytest.raises(SettingsError, match="MIGRATION_SERVICE_SMTP_URL") as caught:
-        smtp.SmtpSettings.from_url(url)
-    assert "hush" not in str(caught.value)
-
-
-def test_neither_user_nor_password_is_in_the_repr() -> None:
-    shown = repr(smtp.SmtpSettings.from_url("smtps://robert:hush@mail.example"))
-    assert "hush" not in shown
-    assert "robert" not in shown
