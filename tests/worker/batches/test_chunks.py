@@ -83,24 +83,6 @@ def test_a_piece_that_takes_too_long_is_worked_on_again_in_smaller_ones(
 _MARK = b"\xef\xbb\xbf"
 
 
-@pytest.mark.parametrize("mode", ["stage", "import"])
-def test_a_byte_order_mark_before_a_line_changes_nothing(batches: BatchClient, mode: str) -> None:
-    """Two versions of an account are in conflict, wherever a mark is, and however the number is written."""
-    first, second = batches.supplier.accounts(2)
-    escaped = msgspec.json.encode(first | {"billing_address2": "7"}).replace(b'"1', b'"\\u0031', 1)
-    lines = [msgspec.json.encode(first), _MARK + b" " + escaped, _MARK + msgspec.json.encode(second)]
-    report = batches.run([*lines, _MARK, _MARK * 2 + lines[2]], mode)
-    results = batches.results(report["batch_id"])
-    codes = [[item["code"] for item in line["errors"]] for line in results]
-    assert codes == [
-        ["conflicting_lines_in_batch"],
-        ["conflicting_lines_in_batch", "duplicate_line_in_batch"],
-        [],
-        ["duplicate_line_in_batch"],
-    ]
-    assert [line["line_number"] for line in results] == [1, 2, 3, 5]
-
-
 def test_reconciliation_compares_what_the_worker_understood(batches: BatchClient) -> None:
     """Marks, U+0000 in unknown members, large offsets, and what is stored in another form than it was."""
     account = batches.supplier.accounts(1)
@@ -125,18 +107,6 @@ def test_reconciliation_compares_what_the_worker_understood(batches: BatchClient
     measures = {it["measure"]: (it["staged"], it["created"]) for it in found["totals"]}
     assert measures["added notes"] == (4, 4)
     assert measures["added amount of PAYMENT"] == (Decimal("1.5"), Decimal("1.5"))
-
-
-@pytest.mark.parametrize("mode", ["validate", "stage", "import"])
-def test_text_that_the_database_cannot_store_fails_its_own_line_only(batches: BatchClient, mode: str) -> None:
-    first, second, third = batches.supplier.accounts(3)
-    second["un\0known"] = {"a\0b": "c\0d"}
-    second["customers"] = [{"given_name": "\0", "fa\0mily": 1}]
-    report = batches.run([first, second, third], mode)
-    statuses = [line["status"] for line in batches.results(report["batch_id"])]
-    assert statuses[1] == "FAILED"
-    assert statuses[0] == statuses[2] != "FAILED"
-    assert report["state"] == "COMPLETED"
 
 
 BROKEN = b"{"

@@ -1,8 +1,6 @@
 """Which created accounts are compared, page by page, and what differs in each measure."""
 
-import csv
-import io
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from decimal import Decimal
 from typing import Any
 from uuid import uuid4
@@ -18,7 +16,6 @@ from migration_service.services.reconciliation.comparisons import start_comparis
 from migration_service.services.reconciliation.created_accounts import (
     compare_account,
     compare_page,
-    stream_id_map,
 )
 from migration_service.services.reconciliation.differences import AccountDifference, Difference, Totals
 from migration_service.services.setup.suppliers import KnownSupplier
@@ -175,31 +172,3 @@ def test_a_payload_that_was_removed_is_not_comparable_in_a_batch_either(
     assert differing == []
     assert verdict.totals.not_comparable == 1
     assert verdict.totals.measures == {"accounts": (Decimal(1), Decimal(1))}
-
-
-def test_the_id_map_has_created_accounts_in_the_order_of_their_numbers(
-    session: Session,
-    within: sessionmaker[Session],
-    known: KnownSupplier,
-    other: KnownSupplier,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    created = datetime(2026, 1, 1, tzinfo=UTC)
-    for supplier, number, state in (
-        (known, "b", "IMPORTED"),
-        (known, "a", "IMPORTED"),
-        (known, "c", "PENDING"),
-        (other, "d", "IMPORTED"),
-    ):
-        at = created + timedelta(days=ord(number))
-        values = {"service_account_number": f"A-{number}", "account_created_at": at}
-        make_process(session, supplier, number, state=state, **values)
-    for page, pieces in ((2_000, 2), (1, 3)):
-        monkeypatch.setattr(created_accounts, "PAGE", page)
-        found = list(stream_id_map(within, known.id))
-        assert len(found) == pieces
-        assert list(csv.reader(io.StringIO(b"".join(found).decode()))) == [
-            ["external_account_number", "service_account_number", "account_created_at"],
-            ["a", "A-a", "2026-04-08T00:00:00Z"],
-            ["b", "A-b", "2026-04-09T00:00:00Z"],
-        ]

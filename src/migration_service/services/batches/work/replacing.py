@@ -138,6 +138,7 @@ def read_added(session: Session, account_ids: Collection[int]) -> dict[int, Adde
     bills = session.execute(billed.order_by(Statement.id)).all()
     parts = read_parts(session, Statement, [row.id for row in bills]) if bills else {}
     for bill in bills:
+        parts[bill.id].pop("statement_location", None)  # resolved from the path that was sent
         found.setdefault(bill.account_pk, Added()).statements.append(parts[bill.id])
     return found
 

@@ -1,6 +1,5 @@
 """What becomes of the lines of a chunk of added data: added, refused, or left for later."""
 
-from datetime import datetime
 from typing import Any
 from unittest.mock import patch
 
@@ -32,81 +31,6 @@ def _note(customer: Customer, number: str, *bodies: str, **more: Any) -> dict[st
 
 def _bodies(session: Session) -> list[str | None]:
     return list(session.scalars(select(models.Note.body).order_by(models.Note.id)))
-
-
-def test_what_can_be_added_is_added_and_the_others_say_what_is_wrong(
-    session: Session, customer: Customer
-) -> None:
-    account = add_account(session, customer, "a")
-    erased = add_account(session, customer, "erased")
-    erased.erased_at = datetime.fromisoformat("2026-03-02T12:00:00Z")
-    foreign = {"import_supplier": "ELSEWHERE", "dry_run": True}
-    lines: list[Any] = [
-        _note(customer, "a", "one"),
-        _note(customer, "a", "one", "two"),
-        _note(customer, "a", "two"),
-        _note(customer, "nobody", "x"),
-        _note(customer, "erased", "x"),
-        _note(customer, "a", "x") | foreign,
-        _note(customer, "nobody"),
-        _note(customer, "a", "x", extra=1),
-        b'{"notes": [{"body": "x"}], "import_supplier": 5}',
-        b"{",
-        batch_rows.payload_of(customer, "a"),
-        batch_rows.line_of(customer, "a", notes=[{"body": "pin", "unpin_at": "2027-01-01T00:00:00Z"}]),
-    ]
-    key = batch_rows.make_chunk(session, customer, lines, kind="notes")
-    assert batch_rows.work(session, key, len(lines)) == 0
-    assert batch_rows.codes_of(session, key) == [
-        _ADDED,
-        _ADDED,
-        ("ALREADY_ADDED", []),
-        _NOT_FOUND,
-        ("FAILED", [("account_erased", None)]),
-        ("FAILED", [("import_supplier_mismatch", "import_supplier"), ("dry_run_in_line", "dry_run")]),
-        ("FAILED", [("empty", "notes")]),
-        ("FAILED", [("unknown_field", "extra")]),
-        ("FAILED", [("invalid", "import_supplier"), ("required", "external_account_number")]),
-        ("FAILED", [("parse_error", None)]),
-        ("FAILED", [("line_kind_mismatch", "billing_address1")]),
-        _ADDED,
-    ]
-    assert _bodies(session) == ["one", "two", "pin"]
-    found = batch_rows.lines_of(session, key)
-    number = account.service_account_number
-    assert [it.service_account_number for it in found] == [number] * 3 + [None] * 8 + [number]
-    assert [it.external_account_number for it in found] == [
-        *["a"] * 3,
-        *("nobody", "erased", "a", "nobody", "a"),
-        *[None] * 2,
-        *["a"] * 2,
-    ]
-    already = {
-        "code": "already_added",
-        "detail": "This item already exists on the account.",
-        "attr": "notes.0",
-    }
-    assert [it.warnings for it in found[:11]] == [None, [already], *[None] * 9]
-    assert batch_rows.warnings_of(session, key)[11] == [("unpin_without_pin", "notes.0.unpin_at")]
-    assert (found[3].errors or [])[0]["detail"] == (
-        "No imported account exists for this import supplier and external account number."
-    )
-    assert (found[5].errors or [])[0]["detail"] == (
-        f"The account names import supplier 'ELSEWHERE', but the batch is for '{customer.import_supplier}'."
-    )
-
-
-@pytest.mark.parametrize(("mode", "good"), [("validate", "VALID"), ("dry-run", "WOULD_ADD")])
-def test_nothing_is_added_if_that_is_not_asked_for(
-    session: Session, customer: Customer, mode: str, good: str
-) -> None:
-    add_account(session, customer, "a")
-    lines = [_note(customer, "a", "x"), _note(customer, "nobody", "x"), _note(customer, "a")]
-    key = batch_rows.make_chunk(session, customer, lines, kind="notes", mode=mode)
-    assert batch_rows.work(session, key, 3) == 0
-    nobody = (good, []) if mode == "validate" else _NOT_FOUND
-    assert batch_rows.codes_of(session, key) == [(good, []), nobody, ("FAILED", [("empty", "notes")])]
-    assert _bodies(session) == []
 
 
 def test_lines_that_the_database_refuses_fail_on_their_own(session: Session, customer: Customer) -> None:
