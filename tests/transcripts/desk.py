@@ -41,6 +41,7 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.db.jobs import Progress
 from migration_service.models import AccountImportProcess
 from migration_service.services.certificates.making import certify_piece
+from migration_service.services.emails.customer_emails import release_due
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.signals import notify
 from migration_service.tasks.jobs import COMPARISONS, GO_LIVES, UNDOS
@@ -235,6 +236,8 @@ class Desk:
             for supplier in self._suppliers.values():
                 BatchClient(supplier, self._waves.batches.resources).work()
             self._create()
+            with sessions.begin() as session:
+                release_due(session)
             for table, do_piece in (
                 *((it.table, it.do_piece) for it in (UNDOS, COMPARISONS, GO_LIVES)),
                 ("certificate", lambda session, it: certify_piece(session, it, self._key)),

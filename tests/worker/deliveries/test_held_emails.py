@@ -1,10 +1,8 @@
 """E-mails to customers are held until their moment, released once, and withdrawn by an undo."""
 
 from collections import Counter
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
 from sqlalchemy import select
 
 from migration_service.db.sql import OpenTransaction
@@ -12,7 +10,6 @@ from migration_service.models import CustomerEmail
 from migration_service.services.emails.customer_emails import (
     count_for_policy,
     count_held,
-    release_due,
     set_policy,
 )
 from migration_service.services.processing.attempts import run_attempt
@@ -24,11 +21,9 @@ from support.imported_account import ImportedAccount
 from support.interleavings import COMMIT, Script, explore
 from support.rows import set_live
 from support.supplier_client import SupplierClient
-from support.undo_client import UndoClient
 from support.wave_client import WaveClient
 
 _JANSEN = {"family_name": "Jansen", "email": "jansen@example.com"}
-_PAST = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def _set(supplier: SupplierClient, at: EmailMoment | None = None, **values: Any) -> None:
@@ -49,68 +44,12 @@ def _states(supplier: SupplierClient) -> Counter[str]:
         return Counter(session.scalars(select(CustomerEmail.state)))
 
 
-def _sweep(supplier: SupplierClient) -> int:
-    with supplier.Session.begin() as session:
-        return release_due(session)
-
-
 def _create(waves: WaveClient, number: int = 1) -> list[str]:
     made = [
         ImportedAccount.create(waves.supplier, waves.batches.resources, customers=[_JANSEN])
         for _ in range(number)
     ]
     return [it.number for it in made]
-
-
-def test_they_are_held_until_go_live_counted_before_it_and_released_once(waves: WaveClient) -> None:
-    supplier, go_lives = waves.supplier, GoLiveClient(waves.supplier)
-    _set(supplier)
-    first, second = _create(waves, 2)
-    assert _states(supplier) == {"HELD": 2}
-    listed = supplier.get(f"/import-suppliers/{supplier.code}/").json or {}
-    assert (listed["customer_emails"], listed["emails_at"], listed["emails_held"]) == (True, "at_go_live", 2)
-    assert _sweep(supplier) == 0
-    assert go_lives.preview(external_account_numbers=[first])["emails"] == 1
-    assert go_lives.preview()["emails"] == 2
-    ended = go_lives.run(external_account_numbers=[first])
-    assert (ended["accounts"], ended["emails"], _states(supplier)) == (1, 1, {"HELD": 1, "PENDING": 1})
-    assert UndoClient(supplier).preview(second)["emails"] == 1
-    undone = UndoClient(supplier).run(second)
-    assert (undone["counts"]["REVERTED"], _states(supplier)) == (1, {"PENDING": 1})
-    assert go_lives.run()["emails"] == 0
-    _create(waves)
-    assert _states(supplier) == {"PENDING": 2}, "what a supplier that is live creates waits for nothing"
-
-
-def test_the_approval_of_a_wave_releases_those_of_its_accounts(waves: WaveClient) -> None:
-    supplier = waves.supplier
-    _set(supplier, EmailMoment.AT_APPROVAL)
-    for payload in supplier.accounts(3):
-        supplier.stage(payload | {"customers": [_JANSEN]})
-    plan = waves.plan({"size": 2}, {"rest": True})
-    waves.act(plan, 1, "start")
-    waves.run()
-    assert (waves.states(plan)[0], _states(supplier)) == ("CLEAN", {"HELD": 2})
-    assert waves.act(plan, 1, "approve", reason="Good.").status_code == 200
-    assert _states(supplier) == {"PENDING": 2}
-    waves.act(plan, 2, "start")
-    waves.run()
-    assert _states(supplier) == {"PENDING": 2, "HELD": 1}
-    assert GoLiveClient(supplier).run()["emails"] == 1, "go-live releases what no approval has"
-
-
-@pytest.mark.parametrize("chosen", [{"at": EmailMoment.AT_CREATION}, {"moment": _PAST}])
-def test_a_sweep_releases_them_when_their_moment_has_come(waves: WaveClient, chosen: dict[str, Any]) -> None:
-    supplier = waves.supplier
-    _set(supplier, moment=datetime.now(UTC) + timedelta(days=1))
-    _create(waves, 2)
-    assert (_sweep(supplier), GoLiveClient(supplier).preview()["emails"]) == (0, 0)
-    _set(supplier, on=False, **chosen)
-    assert _sweep(supplier) == 0, "none is sent for a supplier that sends none"
-    _set(supplier)
-    assert (_sweep(supplier), _sweep(supplier), _states(supplier)) == (2, 0, {"PENDING": 2})
-    _create(waves)
-    assert _states(supplier) == {"PENDING": 3}
 
 
 def test_those_whose_moment_went_by_while_none_were_sent_are_released_with_the_policy(
@@ -131,26 +70,6 @@ def test_those_whose_moment_went_by_while_none_were_sent_are_released_with_the_p
     assert (_change(supplier), _states(supplier)) == (1, {"HELD": 2, "PENDING": 1}), "it has gone live"
     assert (_change(supplier, EmailMoment.AT_APPROVAL), _states(supplier)) == (2, {"PENDING": 3})
     assert _change(supplier, EmailMoment.AT_GO_LIVE) == 0
-
-
-def test_accounts_of_a_wave_that_were_undone_and_created_again_are_told_with_it(waves: WaveClient) -> None:
-    supplier, undos, go_lives = waves.supplier, UndoClient(waves.supplier), GoLiveClient(waves.supplier)
-    _set(supplier, EmailMoment.AT_APPROVAL)
-    for payload in supplier.accounts(2):
-        supplier.stage(payload | {"customers": [_JANSEN]})
-    plan = waves.plan({"rest": True})
-    waves.act(plan, 1, "start")
-    waves.run()
-    wave = {"plan_id": plan["plan_id"], "number": 1}
-    assert undos.run(wave=wave)["counts"]["REVERTED"] == 2
-    body = {"import_supplier": supplier.code, "wave": wave, "reason": "Again."}
-    assert supplier.post("/replacements/", body).status_code == 202
-    waves.batches.work()
-    waves.run()
-    assert (waves.states(plan), _states(supplier)) == (["CLEAN"], {"HELD": 2})
-    assert waves.act(plan, 1, "approve", reason="Good.").status_code == 200
-    assert _states(supplier) == {"PENDING": 2}
-    assert go_lives.run(wave=wave)["accounts"] == 2
 
 
 def test_an_account_that_is_created_while_its_supplier_goes_live_is_told(waves: WaveClient) -> None:

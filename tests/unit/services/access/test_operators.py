@@ -46,17 +46,6 @@ def name(sessions: sessionmaker[Session], customer: Customer) -> str:
     return name
 
 
-def test_a_login_returns_the_operator_with_role_and_organisations(
-    sessions: sessionmaker[Session], name: str, customer: Customer
-) -> None:
-    operator = authenticate_operator(sessions, name, PASSWORD)
-    assert (operator.name, operator.role) == (name, OperatorRole.OPERATE)
-    assert operator.organisation_ids == frozenset([customer.organisation_id])
-    with sessions.begin() as session:
-        set_operator_role(session, name, OperatorRole.READ)
-    assert authenticate_operator(sessions, name, PASSWORD).role is OperatorRole.READ
-
-
 def test_a_password_is_stored_as_argon2id_only(
     sessions: sessionmaker[Session],
     name: str,
@@ -169,21 +158,6 @@ def test_a_password_is_checked_without_a_connection_and_admits_nobody_if_it_chan
     assert authenticate_operator(sessions, name, f"{PASSWORD} of today").name == name
 
 
-def test_invalid_operators_are_refused(sessions: sessionmaker[Session], name: str) -> None:
-    with sessions.begin() as session:
-        with pytest.raises(errors.NameTakenError):
-            create_operator(session, name, OperatorRole.READ)
-        with pytest.raises(errors.NameInvalidError, match="The name of an operator must have"):
-            create_operator(session, f" {name}", OperatorRole.READ)
-        with pytest.raises(errors.OrganisationNotFoundError):
-            create_operator(session, f"{name} 2", OperatorRole.READ, organisations=["nobody"])
-        for password in ("x" * 11, "x" * 257):
-            with pytest.raises(errors.PasswordInvalidError):
-                set_operator_password(session, name, password)
-        with pytest.raises(errors.OperatorNotFoundError):
-            disable_operator(session, "Nobody")
-
-
 def test_an_operator_is_bound_to_each_organisation_once_and_the_audit_says_so(
     sessions: sessionmaker[Session], customer: Customer
 ) -> None:
@@ -241,48 +215,6 @@ def test_an_identity_provider_admits_operators_that_exist_and_are_not_disabled(
         for nobody in (name, "Nobody", "\0", ""):
             with pytest.raises(errors.UnauthenticatedError, match="you are no operator here"):
                 admit_operator(session, nobody)
-
-
-@pytest.mark.parametrize("length", [12, 256])
-def test_the_shortest_and_the_longest_password_are_accepted(
-    sessions: sessionmaker[Session], name: str, length: int
-) -> None:
-    with sessions.begin() as session:
-        set_operator_password(session, name, "x" * length)
-    assert authenticate_operator(sessions, name, "x" * length).name == name
-    with pytest.raises(errors.UnauthenticatedError):
-        authenticate_operator(sessions, name, "x" * (length - 1))
-
-
-def _sessions_of(session: Session, name: str) -> list[tuple[str | None, bool]]:
-    """Return why each session of an operator was ended, and whether it was, the oldest first."""
-    owned = select(OperatorSession).join(Operator, Operator.id == OperatorSession.operator_id)
-    found = session.scalars(owned.where(Operator.name == name).order_by(OperatorSession.created_at))
-    return [(it.end_reason, it.ended_at is not None) for it in found]
-
-
-def test_a_new_password_and_disabling_end_the_sessions_of_the_operator_and_of_no_other(
-    sessions: sessionmaker[Session], name: str
-) -> None:
-    other = f"{name} 2"
-    with sessions.begin() as session:
-        create_operator(session, other, OperatorRole.READ)
-        for who in (name, other):
-            operator_sessions.begin_operator_session(session, admit_operator(session, who).id)
-    with sessions.begin() as session:
-        set_operator_password(session, name, PASSWORD)
-    with sessions.begin() as session:
-        operator_sessions.begin_operator_session(session, admit_operator(session, name).id)
-    with sessions.begin() as session:
-        disable_operator(session, name)
-        disable_operator(session, name)
-    with sessions() as session:
-        assert _sessions_of(session, name) == [("password_set", True), ("operator_disabled", True)]
-        assert _sessions_of(session, other) == [(None, False)]
-    told = [it.action for it in audited(sessions, subject_kind="operator", subject=name)]
-    assert [it for it in told if it != "operator.logged_in"] == [
-        *("operator.created", "operator.password_set", "operator.password_set", "operator.disabled")
-    ]
 
 
 def test_a_hash_of_weaker_parameters_is_replaced_at_the_next_login(
