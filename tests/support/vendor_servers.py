@@ -35,11 +35,12 @@ def make_sandbox_vendor(
     sessions: sessionmaker[Session],
     url: str,
     *,
+    name: str = "",
     organisation: str | None = None,
     variable: str = SANDBOX_VARIABLE,
 ) -> str:
     """Set up the sandbox as a vendor with a new name, which has its own circuit breaker. Return the name."""
-    name = f"vendor {uuid4().hex[:8]}"
+    name = name or f"vendor {uuid4().hex[:8]}"
     with sessions.begin() as session:
         create_payment_vendor(
             session, name, kind=VendorKind.HTTP, url=url, secret_env=variable, organisation_name=organisation

@@ -35,6 +35,7 @@ from support.commands import Run
 from support.console_client import PASSWORD, ConsoleClient
 from support.servers import EmbeddedServers
 from support.supplier_client import SupplierClient
+from support.vendor_servers import make_sandbox_vendor
 from support.wave_client import NOON, WaveClient
 from transcripts.desk import NAMED_IN_CONSOLE, Desk
 from transcripts.transcript import read_or_write, rewrite
@@ -107,11 +108,15 @@ def test_the_service_prints_and_shows_what_the_page_says(
     clients: dict[str, ConsoleClient],
     waves: WaveClient,
     settings: Settings,
+    sessions: sessionmaker[Session],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if page.stem in _BESIDE_NEIGHBOURS:
         request.getfixturevalue("neighbour")
+    if page.stem == "instructions":
+        for name in ("Bank", "Other bank"):
+            make_sandbox_vendor(sessions, request.getfixturevalue("sandbox_url"), name=name)
     monkeypatch.setattr(socket, "gethostname", lambda: "desk")
     monkeypatch.setattr(pwd, "getpwuid", lambda _id: SimpleNamespace(pw_name="frank"))
     book = generate_accounts(12, supplier="NORTHSTAR", seed=7, today=NOON.date())

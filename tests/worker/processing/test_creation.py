@@ -89,39 +89,6 @@ def test_a_new_number_has_the_form_that_is_recognised() -> None:
         assert not creation.is_service_account_number(number)
 
 
-def _create_with(supplier: SupplierClient, resources: WorkerResources, ledgers: list[Any]) -> list[Any]:
-    account = {"external_account_number": "1", "import_supplier": supplier.code, "unknown_occupier": "true"}
-    created: list[Any] = _create(supplier, resources, account | {"ledgers": ledgers})["ledgers"]
-    return created
-
-
-def test_amounts_keep_every_digit(supplier: SupplierClient, worker_resources: WorkerResources) -> None:
-    amounts = {"ledger_balance": "-123456789012.0123456789", "last_settlement_balance": "0.10"}
-    sent = {name: Decimal(amount) for name, amount in amounts.items()}
-    (ledger,) = _create_with(supplier, worker_resources, [{"ledger_code": "ENERGY_LEDGER", **sent}])
-    assert {name: str(ledger[name]) for name in amounts} == amounts
-
-
-def test_document_paths_are_resolved_below_the_suppliers_root(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    account = next(it for it in supplier.accounts(20) if it.get("statements"))
-    for number, statement in enumerate(account["statements"]):
-        statement["statement_path"] = f"statements/{number}.pdf"
-    created = _create(supplier, worker_resources, account)
-    for number, statement in enumerate(created["statements"]):
-        path = statement["statement_path"]
-        assert path == f"statements/{number}.pdf"
-        assert statement["statement_location"] == f"s3://bucket/{supplier.code}/{path}"
-
-
-def test_an_account_without_ledgers_gets_an_energy_ledger(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    ledgers = _create_with(supplier, worker_resources, [])
-    assert ledgers == [{"ledger_code": "ENERGY_LEDGER", "ledger_balance": 0}]
-
-
 def _schema_paths(schema: Any) -> set[tuple[str, ...]]:
     """Yield the single values of a schema, including those of objects without a table."""
     tables = {source.key for model in Part.__subclasses__() for source in model.sources}

@@ -10,18 +10,15 @@ from sqlalchemy.orm import Session
 
 from migration_payloads.profile import Profile
 from migration_service import errors
-from migration_service.models import Account, ImportSupplier, PaymentInstruction, PaymentVendor
+from migration_service.models import Account, ImportSupplier, PaymentVendor
 from migration_service.payment_vendors.protocol import PaymentInstructionDetails, VendorKind
 from migration_service.services.access.callers import Caller
-from migration_service.services.accounts.added_data import Addition, OpenAccount, PostedBody
+from migration_service.services.accounts.added_data import OpenAccount, PostedBody
 from migration_service.services.accounts.payment_instructions import (
     find_instruction,
     prepare_instruction,
-    read_payment_instructions,
     store_instruction,
 )
-from migration_service.services.accounts.reading import read_account
-from migration_service.services.batches.work.added_data import instructions
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.vendors import create_payment_vendor
 from support.imported_account import ImportedAccount
@@ -56,46 +53,6 @@ def test_an_account_is_not_locked_while_its_vendor_is_asked_and_cannot_go_while_
     assert free_locks(order.account) == ["NO KEY UPDATE", "SHARE", "KEY SHARE"]
 
 
-def test_an_instruction_exists_with_the_same_vendor_reference_and_type(
-    session: Session, account: ImportedAccount, opened: OpenAccount, vendor: PaymentVendor
-) -> None:
-    data = account.pair | {"vendor": "one", "reference": "r", "type": "CARD"}
-    order = find_instruction(session, opened, data)
-    assert not order.exists
-    assert store_instruction(session, order, _details())
-    assert not store_instruction(session, order, _details()), "it was there already"
-    assert find_instruction(session, opened, data) == replace(order, exists=True)
-    account_row = session.get_one(Account, opened.id)
-    (read,) = read_account(session, account_row)["added_payment_instructions"]
-    moment = read.pop("created_at")
-    assert read == {"vendor": "one", "reference": "r", "type": "CARD", "details": {}}
-    assert moment.tzinfo
-    _vendor(session, "other")
-    for changed in ({"vendor": "other"}, {"reference": "s"}, {"type": "SEPA_DEBIT"}):
-        assert not find_instruction(session, opened, data | changed).exists
-    assert not find_instruction(session, replace(opened, id=opened.id + 1), data).exists
-
-
-def test_a_customer_of_the_vendor_belongs_to_one_organisation(
-    session: Session, account: ImportedAccount, opened: OpenAccount, vendor: PaymentVendor
-) -> None:
-    data = account.pair | {"vendor": vendor.name, "reference": "r", "type": "CARD"}
-    order = find_instruction(session, opened, data)
-    assert store_instruction(session, order, _details(customer_reference="one"))
-    foreign = replace(opened, supplier=replace(opened.supplier, organisation_id=0))
-    theirs = replace(order, account=foreign, reference="s")
-    with pytest.raises(errors.PaymentInstructionRejectedError):
-        store_instruction(session, theirs, _details(customer_reference="one"))
-    assert store_instruction(session, theirs, _details(customer_reference="other"))
-    assert store_instruction(session, replace(theirs, reference="t"), _details())
-    of_another_vendor = replace(theirs, vendor=_vendor(session, "other"))
-    assert store_instruction(session, of_another_vendor, _details(customer_reference="one"))
-    first = update(PaymentInstruction).where(PaymentInstruction.reference == "r")
-    session.execute(first.values(details={"moved": "behind the others"}))
-    read = [(it["vendor"], it["reference"]) for it in read_payment_instructions(session, opened.id)]
-    assert read == [("one", "r"), ("one", "s"), ("one", "t"), ("other", "s")]
-
-
 def test_an_unknown_field_is_an_error_under_the_strict_profile(
     session: Session, account: ImportedAccount, known: KnownSupplier, vendor: PaymentVendor
 ) -> None:
@@ -119,21 +76,3 @@ def test_an_account_that_was_undone_or_erased_meanwhile_gets_no_instruction(
     session.execute(update(Account).where(Account.id == opened.id).values(erased_at=func.now()))
     with pytest.raises(errors.AccountErasedError):
         store_instruction(session, order, _details())
-
-
-def test_a_batch_is_told_whether_an_instruction_is_new_or_why_it_is_not_stored(
-    session: Session, account: ImportedAccount, opened: OpenAccount, vendor: PaymentVendor
-) -> None:
-    data = account.pair | {"vendor": vendor.name, "reference": "r", "type": "CARD"}
-    order = find_instruction(session, opened, data)
-
-    def add(confirmed: instructions.Confirmed) -> bool | errors.ServiceError | None:
-        (result,) = instructions.add_instructions(
-            session, [Addition(opened, data)], {instructions.InstructionKey.of(data): confirmed}
-        )
-        return result
-
-    assert add(instructions.Confirmed(order, _details())) is True
-    assert add(instructions.Confirmed(order, None)) is False, "the vendor was not asked, as it exists"
-    session.execute(update(Account).where(Account.id == opened.id).values(erased_at=func.now()))
-    assert isinstance(add(instructions.Confirmed(order, _details())), errors.AccountErasedError)
