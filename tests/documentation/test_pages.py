@@ -86,7 +86,7 @@ _SECURITY = (ROOT / "SECURITY.md").read_text()
 
 
 def test_every_test_that_it_names_exists() -> None:
-    named = set(re.findall(r"`(tests/[a-z0-9_/]+\.py)`", _SECURITY))
+    named = set(re.findall(r"`(tests/[a-z0-9_/-]+\.(?:py|md))`", _SECURITY))
     assert len(named) > 25
     assert {name for name in named if not (ROOT / name).is_file()} == set()
 
