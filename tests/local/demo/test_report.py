@@ -54,24 +54,16 @@ def printed(home: Path, sample: Sample | None, *, terminal: bool) -> str:
     return written.getvalue()
 
 
-def test_a_terminal_shows_the_key_and_the_password(tmp_path: Path, sample: Sample) -> None:
-    text = printed(tmp_path, sample, terminal=True)
-    assert "key-of-sample" in text
-    assert "password-of-flower" in text
+@pytest.mark.parametrize("terminal", [True, False])
+def test_only_a_terminal_shows_the_key_and_the_password(
+    tmp_path: Path, sample: Sample, *, terminal: bool
+) -> None:
+    text = printed(tmp_path, sample, terminal=terminal)
+    assert ("key-of-sample" in text) == ("password-of-flower" in text) == terminal
     assert str(sample.key_file) in text
-
-
-def test_other_outputs_show_the_files_that_hold_the_credentials(tmp_path: Path, sample: Sample) -> None:
-    text = printed(tmp_path, sample, terminal=False)
-    assert "key-of-sample" not in text
-    assert "password-of-flower" not in text
-    assert str(sample.key_file) in text
-    assert f"FLOWER_PASSWORD in {tmp_path / 'settings.json'}" in text
-
-
-def test_the_sandbox_vendor_is_marked_as_one(tmp_path: Path, sample: Sample) -> None:
-    assert "sandbox (for trials only" in printed(tmp_path, sample, terminal=False)
-    assert "for trials only" not in printed(tmp_path, None, terminal=False)
+    assert (f"FLOWER_PASSWORD in {tmp_path / 'settings.json'}" in text) != terminal
+    assert "sandbox (for trials only" in text
+    assert "for trials only" not in printed(tmp_path, None, terminal=terminal)
 
 
 def test_the_lines_to_paste_are_words_of_a_shell(sample: Sample) -> None:

@@ -22,7 +22,7 @@ from migration_service_local.errors import StartError
 from migration_service_local.servers.account import ServerAccount
 from migration_service_local.servers.binaries import find_postgres, find_valkey
 from migration_service_local.servers.home import Home
-from support.servers import EmbeddedServers, temporary_folder, wait_until
+from support.servers import EmbeddedServers, copy_home, temporary_folder, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -174,9 +174,7 @@ def test_a_pid_file_that_names_another_program_does_not_prevent_the_start_of_pos
 
 
 @pytest.mark.parametrize("content", ["", "12", "garbage\nmore"])
-def test_a_damaged_pid_file_does_not_prevent_the_start_of_postgres(
-    servers: EmbeddedServers, content: str
-) -> None:
+def test_a_damaged_pid_file_does_not_prevent_a_start(servers: EmbeddedServers, content: str) -> None:
     servers.kill("postgres")
     (servers.postgres.data / "postmaster.pid").write_text(content)
     servers.start("postgres")
@@ -224,7 +222,8 @@ def test_a_database_that_an_interrupted_first_start_did_not_make_is_made_later(f
         write_row(again.owner_url)
 
 
-def test_ports_stay_the_same_until_something_else_takes_one(folder: Path) -> None:
+def test_ports_stay_the_same_until_something_else_takes_one(folder: Path, prepared_servers: Path) -> None:
+    copy_home(prepared_servers, folder)
     with EmbeddedServers(folder) as servers:
         first = (servers.postgres.port, servers.valkey.port)
     with EmbeddedServers(folder) as servers:
@@ -235,9 +234,8 @@ def test_ports_stay_the_same_until_something_else_takes_one(folder: Path) -> Non
         write_row(servers.owner_url)
 
 
-def test_a_replaced_password_file_is_reported_as_the_reason(folder: Path) -> None:
-    with EmbeddedServers(folder):
-        pass
+def test_a_replaced_password_file_is_reported_as_the_reason(folder: Path, prepared_servers: Path) -> None:
+    copy_home(prepared_servers, folder)
     (folder / "home" / "secrets.json").unlink()
     servers = EmbeddedServers(folder)
     with pytest.raises(StartError, match=r"refuses the password in .*secrets\.json"):

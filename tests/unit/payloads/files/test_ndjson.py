@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migration_payloads.files import check as offline_check
-from migration_payloads.files.check import Example, Summary, check_lines
+from migration_payloads.files.check import Summary, check_lines
 from migration_payloads.files.ndjson import FileLimits, Line, read_lines
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.json import without_marks
@@ -122,33 +122,18 @@ def _check(*payloads: Any, processes: int = 1, **options: Any) -> Summary:
 
 @pytest.mark.parametrize("processes", [1, 2])
 @pytest.mark.parametrize("block", [1, 2, 200])
-def test_faults_are_counted_by_line_and_the_first_of_each_are_shown(
+def test_neither_blocks_nor_processes_change_what_is_found(
     monkeypatch: pytest.MonkeyPatch, processes: int, block: int
 ) -> None:
-    monkeypatch.setattr(offline_check, "BLOCK", block)
+    """What it is is on `tests/transcripts/client/check.md`. Three examples of each are shown."""
     bad = {"billing_postcode": "0511 AB", "customers": [{}, {}]}
-    found = _check(
-        _ACCOUNTS[0],
-        None,
-        b"{",
-        *(account | bad for account in _ACCOUNTS[1:5]),
-        _ACCOUNTS[0],
-        _ACCOUNTS[5],
-        _ACCOUNTS[0] | {"billing_postcode": "1011 AB"},
-        processes=processes,
-    )
-    assert (found.lines, found.failed) == (10, 8)
-    assert found.errors["customer_family_name_required"] == 4
-    assert found.errors["line_too_long"] == found.errors["parse_error"] == 1
-    assert (found.errors["duplicate_line_in_batch"], found.errors["conflicting_lines_in_batch"]) == (2, 1)
-    assert found.warnings["invalid_postcode"] == 4
-    detail = "This is not a Dutch postcode: write four digits and two letters, as 1234 AB."
-    assert found.examples["invalid_postcode"] == [
-        Example(line, _NUMBERS[line - 3], "billing_postcode", detail) for line in (4, 5, 6)
-    ]
-    assert [it.line_number for it in found.examples["customer_family_name_required"]] == [4, 4, 5]
-    repeated, _ = found.examples["duplicate_line_in_batch"]
-    assert (repeated.line_number, repeated.external_account_number) == (8, _NUMBERS[0])
+    payloads = [_ACCOUNTS[0], None, b"{", *(account | bad for account in _ACCOUNTS[1:5]), _ACCOUNTS[0], {}]
+    payloads += [b"[]", {}, None, _ACCOUNTS[5], _ACCOUNTS[0] | {"billing_postcode": "1011 AB"}]
+    expected = _check(*payloads)
+    assert [it.line_number for it in expected.examples["customer_family_name_required"]] == [4, 4, 5]
+    assert (expected.errors["line_too_long"], expected.errors["duplicate_line_in_batch"]) == (2, 2)
+    monkeypatch.setattr(offline_check, "BLOCK", block)
+    assert _check(*payloads, processes=processes) == expected
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -168,22 +153,3 @@ def test_repeated_lines_are_compared_by_what_they_say(processes: int) -> None:
     assert _check(*same, read_again=lambda: pytest.fail("read again")).errors == {
         "duplicate_line_in_batch": 1
     }
-
-
-def test_sound_lines_have_no_fault() -> None:
-    found = _check(*_ACCOUNTS)
-    assert (found.lines, found.failed, found.errors) == (6, 0, {})
-
-
-def test_lines_of_another_supplier_are_found_if_one_is_named() -> None:
-    others = [_ACCOUNTS[0], _ACCOUNTS[1] | {"import_supplier": "T"}]
-    assert _check(*others).errors == {}
-    found = _check(*others, supplier="S")
-    assert found.errors == {"import_supplier_mismatch": 1}
-    [example] = found.examples["import_supplier_mismatch"]
-    assert example.line_number == 2
-    assert example.detail == "The account names import supplier 'T', but the batch is for 'S'."
-
-
-def test_numbers_that_are_missing_are_not_repeated() -> None:
-    assert "duplicate_line_in_batch" not in _check({}, {}, b"[]", None, None).errors
