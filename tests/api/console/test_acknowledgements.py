@@ -6,27 +6,12 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.console.pages import suppliers
 from migration_service.models import Ledger
-from migration_service.services.access.api_keys import find_prefix
 from migration_service.tasks.names import COMPARE
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, text_of
 from support.messages import noted_messages
-from support.supplier_client import SupplierClient
 
 _NOT_COMPARED_YET = "Nothing is open. 3 created accounts have not been compared yet."
-
-
-def test_the_keys_are_those_of_its_organisation_that_are_not_revoked(
-    administrator: ConsoleClient, batches: BatchClient
-) -> None:
-    own = find_prefix(batches.supplier.api_key)
-    other = SupplierClient.create(batches.supplier.app, batches.supplier.Session)
-    page = f"/suppliers/{batches.supplier.code}/"
-    shown = administrator.see(page)
-    assert f">{own}<" in shown
-    assert str(find_prefix(other.api_key)) not in shown
-    administrator.send(f"/setup/keys/{own}/revoke/")
-    assert f">{own}<" not in administrator.see(page)
 
 
 def test_a_large_book_is_compared_when_somebody_asks_for_it(

@@ -10,14 +10,12 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.console.pages import batch_actions, keys, supplier_actions
 from migration_service.config import Settings
-from migration_service.db.base import new_id
 from migration_service.models import (
     ApiKey,
     Batch,
     ImportSupplier,
-    WebhookEndpoint,
 )
-from migration_service.services.access.api_keys import find_prefix, issue_api_key
+from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.batches.repeat import repeat_batch
 from support.audit import audited
@@ -63,48 +61,6 @@ def test_a_form_of_another_session_does_nothing(
     stolen = {**fields, "csrf_token": other.tokens("/work/")["csrf_token"]}
     assert other.post(f"/batches/{batch_id}/resume/", stolen).status_code == 400
     assert batches.get(batch_id)["state"] == "PAUSED"
-
-
-def test_a_file_is_checked_then_rehearsed_then_staged_or_imported(
-    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
-) -> None:
-    accounts = batches.supplier.accounts(4)
-    accounts[2]["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
-    file = b"\n".join((ndjson(accounts[:1]), ndjson(accounts[1:])))
-    answer = administrator.upload(batches.supplier.code, file, name="week 12")
-    assert answer.status_code == 303, answer.text
-    checked = answer.location.split("/")[-2]
-    batches.work()
-    assert counts(batches.get(checked)) == {"VALID": 3, "FAILED": 1}
-    rehearsed = _next(administrator, batches, checked, "dry-run", "4 lines are imported and rolled back")
-    assert counts(batches.get(rehearsed)) == {"WOULD_IMPORT": 3, "FAILED": 1}
-    staged = _next(administrator, batches, rehearsed, "stage", "4 lines are checked and stored.")
-    assert counts(batches.get(staged)) == {"STAGED": 3, "FAILED": 1}
-    assert f"/console/suppliers/{batches.supplier.code}/waves/new/" in administrator.see(
-        f"/batches/{staged}/"
-    )
-    again = _next(administrator, batches, checked, "stage", "4 lines are checked and stored.")
-    imported = _next(administrator, batches, rehearsed, "import", "4 lines are imported: their accounts")
-    assert counts(batches.get(imported)) == {"IMPORTED": 3, "FAILED": 1}
-    # The second line of the file is blank, so the faulty account is on the fourth, in every batch.
-    for batch_id in (checked, rehearsed, staged, again, imported):
-        (failed,) = batches.results(batch_id, "?status=FAILED")
-        assert failed["line_number"] == 4
-        (entry,) = audited(sessions, action="batch.ordered", subject=batch_id)
-        assert entry.actor_kind == "operator"
-    assert "week 12" in administrator.see(f"/batches/{imported}/")
-
-
-def _next(client: ConsoleClient, batches: BatchClient, batch_id: str, mode: str, sentence: str) -> str:
-    path = f"/batches/{batch_id}/repeat/{mode}/"
-    assert f"/console{path}" in client.see(f"/batches/{batch_id}/")
-    assert sentence in client.see(path)
-    fields = client.tokens(path) | {"team": batches.supplier.team}
-    first, again = client.post(path, fields), client.post(path, fields)
-    assert first.status_code == 303, first.text
-    assert first.location == again.location
-    batches.work()
-    return str(first.location.split("/")[-2])
 
 
 def test_a_batch_is_repeated_while_no_connection_is_held(
@@ -165,29 +121,6 @@ def test_a_file_may_be_as_large_as_the_setting_says(
         assert client.upload(batches.supplier.code, file).status_code == status
 
 
-def test_a_key_is_revoked_with_the_webhooks_that_it_has_created(
-    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
-) -> None:
-    path = f"/setup/keys/{find_prefix(batches.supplier.api_key)}/revoke/"
-    with sessions.begin() as session:
-        other = find_prefix(issue_api_key(session, organisation_name=batches.supplier.organisation))
-        key, new = (
-            session.scalars(select(ApiKey).where(ApiKey.prefix == it)).one()
-            for it in (find_prefix(batches.supplier.api_key), other)
-        )
-        values = {"organisation_id": key.organisation_id, "url": "https://a.example/?key=secret"}
-        session.add_all(WebhookEndpoint(id=new_id(), api_key_id=it.id, **values) for it in (new, key))
-        key_id = key.id
-    sentence = "The key and 1 session end immediately. Its batches are paused. This is permanent."
-    assert "https://a.example/?…" in administrator.see(path)
-    assert administrator.form(path).sentence == sentence
-    administrator.send(path)
-    assert len(audited(sessions, action="api_key.revoked", subject=path.split("/")[-3])) == 1
-    with sessions() as session:
-        is_off = WebhookEndpoint.disabled_at.is_not(None)
-        assert session.scalars(select(WebhookEndpoint.api_key_id).where(is_off)).all() == [key_id]
-
-
 def test_what_web_processes_keep_in_memory_is_answered_when_all_of_them_know(
     administrator: ConsoleClient,
     batches: BatchClient,
@@ -210,19 +143,3 @@ def test_what_web_processes_keep_in_memory_is_answered_when_all_of_them_know(
     administrator.send(f"/suppliers/{code}/status/", {"status": "Paused"})
     administrator.send(f"/setup/keys/{prefix}/revoke/")
     assert known == [(False, "Paused"), (True, "Paused")]
-
-
-def test_a_bound_administrator_makes_nothing_for_another_organisation(
-    log_in: LogIn, batches: BatchClient, sessions: sessionmaker[Session]
-) -> None:
-    own = batches.supplier.organisation
-    client = log_in(OperatorRole.ADMINISTER, own)
-    for path, fields in (
-        ("/suppliers/new/", {"code": "STOLEN", "profile": "lenient"}),
-        ("/setup/teams/new/", {"name": "Stolen"}),
-    ):
-        answer = client.send(path, {**fields, "organisation": "Somebody else"})
-        assert answer.status_code == 400, path
-    shared = client.send("/setup/teams/new/", {"name": "Shared?", "organisation": own, "shared": "y"})
-    assert shared.status_code == 303
-    assert own in client.see("/setup/teams/")

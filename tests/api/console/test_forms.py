@@ -8,11 +8,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import ImportSupplier
-from migration_service.services.setup.teams import create_operations_team
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, facts_of, text_of
 from support.messages import Message, noted_messages
-from support.rows import make_batch, make_supplier
 from support.wave_client import WaveClient
 
 
@@ -139,42 +137,3 @@ def test_a_go_live_of_the_future_is_shown_set_and_changed(
         **sent,
         **open_now,
     }
-
-
-def test_without_a_moment_it_is_at_once_if_the_code_confirms_what_was_shown(
-    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session], code: str
-) -> None:
-    path = f"/suppliers/{code}/go-live/"
-    facts, fields = _show(administrator, code, "")
-    assert facts == {"Goes live": "at once", _ENDS: "2"}
-    answer = administrator.post(path, fields | {"code": code.lower()})
-    assert answer.status_code == 400
-    assert "This is not the code of the supplier." in answer.text
-    batches.run(batches.supplier.accounts(3))
-    again = administrator.post(path, fields)
-    assert again.status_code == 200
-    assert "<dd>3</dd>" in again.text
-    assert _live_at(sessions, code) is None
-    _facts, fields = _show(administrator, code, "")
-    assert f"{code} went live:" in _do(administrator, code, fields)
-    assert _live_at(sessions, code) is not None
-
-
-def test_the_team_of_the_last_batch_is_offered_first(
-    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
-) -> None:
-    with sessions.begin() as session:
-        owner = batches.supplier.organisation
-        team = create_operations_team(session, "A team before all", organisation_name=owner)
-    path = f"/suppliers/{batches.supplier.code}/upload/"
-
-    def offered() -> list[str]:
-        return re.findall(r'<option[^>]* value="([^"]*team[^"]*)"', administrator.see(path), re.IGNORECASE)
-
-    assert offered()[0] == "A team before all"
-    batches.start(batches.supplier.accounts(1))
-    batches.start(batches.supplier.accounts(1), "validate")
-    with sessions.begin() as session:
-        beside = make_supplier(session, "BESIDE", batches.supplier.organisation_id())
-        make_batch(session, beside, operations_team_id=team.id)
-    assert offered()[0] == batches.supplier.team

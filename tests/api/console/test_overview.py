@@ -2,28 +2,23 @@
 
 import re
 from dataclasses import replace
-from datetime import timedelta
 from html import unescape
 
 import pytest
 from redis import RedisError
-from sqlalchemy import func, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.console.pages import overview
 from migration_service.config import Settings
-from migration_service.models import Batch, Ledger
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.processing.slots import Slots
 from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service.services.setup.suppliers import create_import_supplier
-from migration_service.states import WaveState
 from migration_service.tasks.names import QUEUES
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, LogIn, make_operator
 from support.factories import MakeClient
-from support.wave_client import NIGHT, WaveClient
 
 #: Seconds without a sweep after which it counts as missing here. A busy machine may stop for half a minute.
 NO_SWEEP = 300
@@ -54,55 +49,6 @@ def test_an_old_batch_that_is_paused_is_named_among_newer_ones(
     page = administrator.see("/")
     assert "1 thing needs you. 1 batch is open." in page
     assert re.search(r"Batch Accounts, \d+ \w+ \d{4} \d\d:\d\d is PAUSED, with 1 line left.", page)
-
-
-def test_a_wave_that_waits_for_its_window_is_no_open_batch(
-    administrator: ConsoleClient, waves: WaveClient
-) -> None:
-    waves.stage(2)
-    waves.plan({"size": 1}, {"rest": True}, window=NIGHT)
-    assert "Nothing needs you. No batch is open." in administrator.see("/")
-
-
-def test_a_wave_that_differs_is_named_with_that(
-    administrator: ConsoleClient, waves: WaveClient, sessions: sessionmaker[Session]
-) -> None:
-    waves.stage(2)
-    plan = waves.plan({"size": 1}, {"rest": True})
-    waves.act(plan, 1, "start")
-    waves.run()
-    with sessions.begin() as session:
-        session.execute(update(Ledger).values(ledger_balance=-1))
-    waves.act(plan, 1, "reconcile")
-    waves.run()
-    assert waves.states(plan)[0] == WaveState.DIFFERS
-    assert "has accounts that differ or are open, and waits for your decision" in administrator.see("/")
-
-
-def test_what_needs_somebody_leads_to_its_page(
-    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
-) -> None:
-    waves, code = WaveClient(batches), batches.supplier.code
-    with waves.clock():
-        waves.stage(1)
-        plan = waves.plan({"rest": True})["plan_id"]
-    (first, second), supplier = batches.supplier.accounts(3)[1:], f"/suppliers/{code}/"
-    paused, stuck = batches.start([first], name="week 12"), batches.start([second], name="week 13")
-    administrator.send(f"/batches/{paused}/pause/")
-    with sessions.begin() as session:
-        earlier = func.now() - timedelta(minutes=2)
-        session.execute(update(Batch).where(Batch.id == stuck).values(runs_since=earlier, created_at=earlier))
-    known = [
-        (False, f"/waves/{plan}/1/", f"Wave 1 of {code} waits for somebody to start it."),
-        (True, f"/batches/{stuck}/", "Batch week 13 makes no progress: STALLED."),
-        (False, f"/batches/{paused}/", "Batch week 12 is PAUSED, with 1 line left."),
-    ]
-    assert _concerns(administrator) == known
-    assert administrator.lead("/") == "3 things need you. 2 batches are open."
-    administrator.send(f"/batches/{stuck}/cancel/")
-    administrator.send(f"{supplier}status/", {"status": "Paused"})
-    refused = f"Supplier {code} is paused: its requests are refused, and its batches wait."
-    assert _concerns(administrator) == [known[0], known[2], (False, supplier, refused)]
 
 
 def test_parts_that_do_not_work_need_somebody(
@@ -137,19 +83,6 @@ def test_parts_that_do_not_work_need_somebody(
 def _set_limit(resources: WorkerResources, limit: int | None) -> None:
     with resources.Session.begin() as session:
         set_concurrency_limit(session, limit)
-
-
-def test_a_clean_wave_of_a_plan_that_goes_on_by_itself_waits_for_no_decision(
-    administrator: ConsoleClient, waves: WaveClient
-) -> None:
-    waves.stage(2)
-    plan = waves.plan({"size": 1}, {"rest": True}, continue_if_clean=True)
-    waves.act(plan, 1, "start")
-    page = f"/waves/{plan['plan_id']}/"
-    waves.run()
-    assert waves.states(plan)[0] == WaveState.CLEAN
-    assert _concerns(administrator) == []
-    assert "Start now" not in administrator.see(f"{page}1/")
 
 
 def test_the_suppliers_are_sorted_searched_and_shown_in_pages(
