@@ -3,7 +3,6 @@
 import csv
 import logging
 import re
-from datetime import UTC, datetime
 from html import unescape
 from uuid import UUID, uuid4
 
@@ -12,17 +11,14 @@ from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session, sessionmaker
-from werkzeug.http import parse_options_header
 
 from migration_service.blueprints.console import access, lists
 from migration_service.blueprints.console.display import DASH
 from migration_service.blueprints.requests import paging
 from migration_service.errors import TooManyUploadsError
 from migration_service.models import Account, Acknowledgement, Customer, CustomerEmail
-from migration_service.services.access.operators import OperatorRole
-from migration_service.services.setup.suppliers import create_import_supplier
 from support.batch_client import BatchClient
-from support.console_client import ConsoleClient, LogIn, text_of
+from support.console_client import ConsoleClient, text_of
 from support.supplier_client import SupplierClient
 
 _NAMES = ("Alpha", "Beta", "Gamma")
@@ -86,34 +82,6 @@ def test_batches_and_undos_are_listed_in_pages(
         shown = administrator.see(f"/{page}/?supplier={another.code}")
         assert not re.search("Alpha|Beta|Gamma", shown), page
         assert "list.csv" not in shown, "there is nothing in the list"
-
-
-def test_the_file_of_a_list_has_what_its_reader_may_see_and_no_formulas(
-    log_in: LogIn, batches: BatchClient, another: SupplierClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    formulas = ("=1+1", "+1", "-1", "@SUM(A1)")
-    for name in formulas:
-        batches.start(batches.supplier.accounts(1), "validate", name=name)
-        BatchClient(another, batches.resources).start(another.accounts(1), "validate", name="not mine")
-    monkeypatch.setattr(lists, "PAGE", 1)
-    mine = log_in(OperatorRole.READ, batches.supplier.organisation)
-    answer = mine.get("/batches/list.csv?kind=accounts")
-    assert answer.headers["Content-Disposition"] == "attachment; filename=batches.csv"
-    found = list(csv.DictReader(answer.text.splitlines()))
-    assert [it["name"] for it in found] == [f"'{it}" for it in reversed(formulas)]
-    (last,) = {(it["kind"], it["lines"], it["PENDING"], it["finished_at"]) for it in found}
-    assert last == ("accounts", "1", "1", "")
-    assert datetime.fromisoformat(found[0]["created_at"]).tzinfo is UTC
-
-
-def test_the_file_of_a_supplier_with_any_code_has_its_name(
-    administrator: ConsoleClient, supplier: SupplierClient
-) -> None:
-    with supplier.Session.begin() as session:
-        create_import_supplier(session, code="\u0141\u00f3d\u017a", organisation_name=supplier.organisation)
-    answer = administrator.get("/suppliers/\u0141\u00f3d\u017a/open/list.csv")
-    named = parse_options_header(answer.headers["Content-Disposition"])[1]["filename"]
-    assert (answer.status_code, named) == (200, "suppliers-\u0141\u00f3d\u017a-open.csv")
 
 
 def test_lines_are_listed_in_pages(

@@ -46,20 +46,6 @@ def test_a_login_leads_nowhere_else(stranger: ConsoleClient, name: str, target: 
     assert stranger.log_in(name, next=target).location == "/console/"
 
 
-def test_a_wrong_password_and_an_unknown_name_are_refused_in_the_same_words(
-    stranger: ConsoleClient, name: str, sessions: sessionmaker[Session]
-) -> None:
-    wrong, unknown = stranger.log_in(name, "not the password"), stranger.log_in("nobody", "not the password")
-    assert wrong.status_code == unknown.status_code == 401
-    sentence = "The name or the password is not right."
-    assert sentence in wrong.text
-    assert sentence in unknown.text
-    assert not _is_in(stranger)
-    refused = audited(sessions, address=stranger.client.environ_base["REMOTE_ADDR"])
-    # There are two if the minute ended in between.
-    assert {(entry.action, entry.outcome) for entry in refused} == {("login.refused", "REFUSED")}
-
-
 def test_too_many_wrong_passwords_are_throttled_by_name_and_address_and_lock_nobody_else_out(
     console_app: Flask, stranger: ConsoleClient, name: str, sessions: sessionmaker[Session]
 ) -> None:

@@ -1,52 +1,29 @@
-"""What the doctor says of suppliers, batches, the limit, revisions, Redis and the disk."""
+"""What the doctor says of revisions, Redis, disks and statements, its bundle, and what a failover lost."""
 
 import json
 import shutil
 import zipfile
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from uuid import UUID
 
 import psycopg
 import pytest
-from sqlalchemy import func, make_url, text, update
+from sqlalchemy import make_url, text
 from werkzeug.test import TestResponse
 
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
-from migration_service.db.jobs import Progress
 from migration_service.db.revisions import newest_revision, upgrade
 from migration_service.doctor.bundle import hide_literals
 from migration_service.doctor.diagnosis import ServiceParts
 from migration_service.doctor.examination import check_disks, check_redis, check_revisions
 from migration_service.doctor.work_checks import (
-    check_batches,
-    check_certificates,
-    check_messages,
-    check_slots,
     check_statements,
-    check_stuck_attempts,
-    check_suppliers,
 )
-from migration_service.models import (
-    AlertEmail,
-    Attempt,
-    Batch,
-    BatchChunk,
-    Certificate,
-    ImportSupplier,
-    ServiceLimit,
-)
-from migration_service.services.certificates.making import certify_piece
-from migration_service.services.processing.execution import perform_attempt
-from migration_service.states import SupplierStatus
-from migration_service.tasks.resources import WorkerResources
 from migration_service_local.servers.postgres import DATABASE
-from support.batch_client import BatchClient
 from support.commands import Run
 from support.servers import EmbeddedServers
 from support.supplier_client import API, SupplierClient
@@ -58,85 +35,6 @@ def parts(migrated: Settings) -> Iterator[ServiceParts]:
     yield parts
     parts.sessions.kw["bind"].dispose()
     parts.redis.connection_pool.disconnect()
-
-
-def test_a_paused_supplier_is_reported_with_its_waiting_batches(
-    parts: ServiceParts, supplier: SupplierClient, batches: BatchClient
-) -> None:
-    batches.start(supplier.accounts(1))
-    paused = update(ImportSupplier).where(ImportSupplier.code == supplier.code)
-    with supplier.Session.begin() as session:
-        session.execute(paused.values(status=SupplierStatus.PAUSED))
-    batches.dispatch()
-    (found,) = [it for it in check_suppliers(parts) if supplier.code in it.seen]
-    assert (found.verdict, found.seen) == (
-        "warning",
-        f"{supplier.code} is Paused, with 1 of its batches waiting",
-    )
-    with supplier.Session.begin() as session:
-        session.execute(paused.values(status=SupplierStatus.ONGOING))
-    assert not [it for it in check_suppliers(parts) if supplier.code in it.seen]
-
-
-def test_an_attempt_that_should_have_been_given_up_is_reported(
-    parts: ServiceParts, supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    (account,) = supplier.accounts(1)
-    number = account["external_account_number"]
-    assert supplier.stage(account).status_code == 201
-    assert supplier.process(number).status_code == 202
-    attempt_id = supplier.current_attempt(number)
-    attempt = update(Attempt).where(Attempt.id == attempt_id)
-    for age, seen in ((timedelta(days=9999), 1), (timedelta(0), 0)):
-        with supplier.Session.begin() as session:
-            session.execute(attempt.values(created_at=func.now() - age))
-        found = [it for it in check_stuck_attempts(parts) if it.seen.startswith(f"{supplier.code} {number} ")]
-        assert [it.verdict for it in found] == ["wrong"] * seen
-    assert perform_attempt(worker_resources.Session, attempt_id)
-
-
-def test_a_batch_that_is_stalled_or_whose_workers_starve_is_reported(
-    parts: ServiceParts, supplier: SupplierClient, batches: BatchClient
-) -> None:
-    batch_id = batches.start(supplier.accounts(1))
-    assert not [it for it in check_batches(parts) if batch_id in it.seen]
-    with supplier.Session.begin() as session:
-        old = func.now() - text("interval '5 minutes'")
-        session.execute(
-            update(Batch).where(Batch.id == UUID(batch_id)).values(created_at=old, runs_since=old)
-        )
-    (found,) = [it for it in check_batches(parts) if batch_id in it.seen]
-    assert f"batches show {batch_id}" in found.advice
-    assert found.verdict == "warning"
-    with supplier.Session.begin() as session:
-        worked = {"worked_at": func.now() - text("interval '9 seconds'"), "processor_wait": 0.8}
-        session.execute(update(BatchChunk).where(BatchChunk.batch_id == UUID(batch_id)).values(worked))
-    (found,) = [it for it in check_batches(parts) if batch_id in it.seen]
-    assert "80%" in found.seen
-    assert "busy with other work" in found.advice
-    assert found.verdict == "warning"
-    batches.work()
-    assert not [it for it in check_batches(parts) if batch_id in it.seen]
-
-
-def test_an_exhausted_limit_and_a_limit_of_1_are_reported(
-    parts: ServiceParts, supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    (account,) = supplier.accounts(1)
-    supplier.stage(account)
-    supplier.process(account["external_account_number"])
-    with parts.sessions.begin() as session:
-        limit = session.get_one(ServiceLimit, 1)
-        before = limit.concurrency_limit
-        limit.concurrency_limit = max(1, worker_resources.slots.in_use())
-        is_1 = limit.concurrency_limit == 1
-    try:
-        seen = [it.seen for it in check_slots(parts) if it.verdict == "warning"]
-    finally:
-        with parts.sessions.begin() as session:
-            session.get_one(ServiceLimit, 1).concurrency_limit = before
-    assert any("exhausted" in line for line in seen)
-    assert any("compete" in line for line in seen) == is_1
 
 
 def test_tables_that_cannot_be_upgraded_have_another_advice(
@@ -182,23 +80,6 @@ def test_disks_that_are_nearly_full_or_full_are_lines(
     assert verdicts(free=4) == {"disk data": "wrong", "disk uploads": "wrong"}
 
 
-def test_messages_that_wait_for_the_mail_server_are_counted_with_the_reason(
-    parts: ServiceParts, supplier: SupplierClient
-) -> None:
-    (found,) = check_messages(parts)
-    assert found.verdict == "ok"
-    with supplier.Session.begin() as session:
-        for number in range(2):
-            old = {"created_at": func.now() - text("interval '10 minutes'"), "error": "451 try later"}
-            session.add(
-                AlertEmail(event=str(number), recipient="lead@a.example", subject="s", body="b", **old)
-            )
-    (found,) = check_messages(parts)
-    assert found.verdict == "warning"
-    assert "2 messages wait for the mail server, the oldest for 60" in found.seen
-    assert found.seen.endswith("451 try later")
-
-
 def test_a_slow_statement_is_named_if_postgresql_counts_them(
     parts: ServiceParts, prepared_servers: Path, migrated: Settings
 ) -> None:
@@ -217,31 +98,6 @@ def test_a_slow_statement_is_named_if_postgresql_counts_them(
         counting.sessions.kw["bind"].dispose()
     assert found.verdict == "warning"
     assert "at each of 1 calls: SELECT count(*), pg_sleep($1) FROM organisation WHERE name = $2" in found.seen
-
-
-def test_a_missing_key_for_certificates_is_reported_where_it_is_missing(
-    parts: ServiceParts, supplier: SupplierClient, batches: BatchClient, migrated: Settings
-) -> None:
-    batches.run(supplier.accounts(1))
-    supplier.reconcile()
-    (found,) = check_certificates(parts)
-    assert (found.verdict, len(found.seen.rpartition(" ")[2])) == ("ok", 64)
-    answer = supplier.post("/certificates/", {"import_supplier": supplier.code})
-    started = UUID(answer.get_json()["certificate_id"])
-    with supplier.Session.begin() as session:
-        session.get_one(Certificate, started).created_at = func.now() - timedelta(minutes=5)
-        assert certify_piece(session, started, "") is Progress.WAITS
-    (found,) = check_certificates(parts)
-    assert (found.verdict, "queue batch" in found.advice) == ("warning", True)
-    with supplier.Session.begin() as session:
-        assert certify_piece(session, started, migrated.certificate_key) is Progress.OVER
-    assert [it.verdict for it in check_certificates(parts)] == ["ok"]
-    without = ServiceParts(replace(migrated, certificate_key=""), create_celery)
-    try:
-        (found,) = check_certificates(without)
-    finally:
-        without.sessions.kw["bind"].dispose()
-    assert (found.verdict, "MIGRATION_SERVICE_CERTIFICATE_KEY" in found.seen) == ("warning", True)
 
 
 PERSON = "Wilhelmina Bundle"

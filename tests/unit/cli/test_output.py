@@ -1,6 +1,5 @@
 """Commands print no control characters of suppliers' texts, and neither pad nor cut values in a pipe."""
 
-import json
 import os
 import subprocess
 import sys
@@ -24,18 +23,6 @@ def test_control_characters_are_shown_escaped(capsys: pytest.CaptureFixture[str]
     assert text.count(SHOWN) == 7
     assert not [character for character in text if ord(character) < 32 and character not in "\n\t"]
     assert not set(text) & {"\x9b", "\u202e", "\u200b"}
-
-
-def test_json_has_the_same_values_with_escapes(capsys: pytest.CaptureFixture[str]) -> None:
-    output.show_list([{"name": HOSTILE}], as_json=True, nothing="")
-    text = capsys.readouterr().out
-    assert json.loads(text) == {"name": HOSTILE}
-    assert not set(text) & {"\x1b", "\x9b", "\u202e", "\u200b"}
-
-
-def test_text_in_other_scripts_is_not_changed() -> None:
-    text = "Zoë Ångström, Łódź, 東京, \N{SNOWMAN}"
-    assert output.escape_controls(text) == text
 
 
 def test_a_pipe_gets_values_separated_by_tabs_neither_padded_nor_cut(
