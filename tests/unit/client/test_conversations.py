@@ -233,28 +233,18 @@ def test_an_account_that_exists_is_answered_with_its_number_unless_it_differs() 
 def test_a_new_process_derives_the_same_key() -> None:
     key = idempotency_key("book", 7, {"b": 1, "a": "x"})
     assert key == idempotency_key("book", "7", b' {"a": "x", "b": 1}')
-    others = [
-        ("book", 8, {"a": "x", "b": 1}),
-        ("book", 7, {"a": "y", "b": 1}),
-        ("other", 7, {"a": "x", "b": 1}),
-    ]
+    sent = {"a": "x", "b": 1}
+    others = [("book", 8, sent), ("book", 7, sent | {"a": "y"}), ("other", 7, sent)]
     assert key not in {idempotency_key(*other) for other in others}
     assert len(key) == 64
-
-
-def test_a_body_that_is_not_json_has_a_key_too() -> None:
+    # A body that is not JSON has a key, too.
     assert idempotency_key("book", 1, b"\xff{") != idempotency_key("book", 1, b"\xfe{")
 
 
 def test_a_page_leads_to_the_next_one_on_the_same_server() -> None:
-    event = {
-        "id": "e",
-        "type": "account.created",
-        "created_at": "2026-03-01T10:15:00Z",
-        "import_supplier": None,
-    }
+    event = {"id": "e", "type": "account.created", "created_at": "2026-03-01T10:15:00Z"}
     link = '<http://elsewhere.example/v1/data-import/events/?cursor=c%2B1>; rel="next"'
-    body = json.dumps([event | {"data": {}, "cursor": "c+1"}]).encode()
+    body = json.dumps([event | {"import_supplier": None, "data": {}, "cursor": "c+1"}]).encode()
     items, following = Driver(conversations.Answer(200, {"link": link}, body)).run(
         conversations.page(operations.list_events(), POLICY)
     )
@@ -289,13 +279,10 @@ def test_an_error_tells_twenty_places_and_how_many_there_are_more(number: int, m
     assert str(refused) == "400 refused" + 20 * "\n  a.0: blank" + more
 
 
-def test_null_is_sent_and_what_is_not_given_is_not() -> None:
+def test_null_is_sent_what_is_not_given_is_not_and_paths_and_parameters_are_encoded() -> None:
     assert operations.change_webhook("w", event_types=None, enabled=True).body == (
         b'{"event_types": null, "enabled": true}'
     )
-
-
-def test_paths_and_parameters_are_encoded() -> None:
     assert operations.get_batch_results("a/b", code="é&", status="FAILED").target == (
         "/v1/data-import/batches/a%2Fb/results/?code=%C3%A9%26&status=FAILED"
     )

@@ -75,30 +75,15 @@ def stripe(localstripe_url: str, limits: CallLimits) -> VendorClient:
 
 @pytest.fixture
 def card(localstripe_url: str) -> str:
-    return post(
-        localstripe_url,
-        "payment_methods",
-        {
-            "type": "card",
-            "card[number]": "4242424242424242",
-            "card[exp_month]": "12",
-            "card[exp_year]": "2030",
-            "card[cvc]": "123",
-        },
-    )
+    expiry = {"card[exp_month]": "12", "card[exp_year]": "2030", "card[cvc]": "123"}
+    method = {"type": "card", "card[number]": "4242424242424242", **expiry}
+    return post(localstripe_url, "payment_methods", method)
 
 
 @pytest.fixture
 def sepa_debit(localstripe_url: str) -> str:
-    return post(
-        localstripe_url,
-        "payment_methods",
-        {
-            "type": "sepa_debit",
-            "sepa_debit[iban]": "NL91ABNA0417164300",
-            "billing_details[email]": "jan@example.nl",
-        },
-    )
+    method = {"type": "sepa_debit", "sepa_debit[iban]": "NL91ABNA0417164300"}
+    return post(localstripe_url, "payment_methods", method | {"billing_details[email]": "jan@example.nl"})
 
 
 def test_a_card_is_retrieved_with_its_last_digits_and_never_its_number(

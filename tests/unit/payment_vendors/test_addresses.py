@@ -144,16 +144,8 @@ def test_the_secret_is_sent_and_is_in_no_log_error_or_repr(
     assert SECRET not in "".join(seen)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_the_breaker_opens_only_after_failures_in_a_row() -> None:
-    breaker = CircuitBreaker(failures_to_open=3, open_seconds=10, clock=Clock())
+    breaker = CircuitBreaker(failures_to_open=3, open_seconds=10, clock=lambda: 0.0)
     for _ in range(5):
         breaker.record_failure()
         breaker.record_failure()
@@ -164,37 +156,30 @@ def test_the_breaker_opens_only_after_failures_in_a_row() -> None:
     assert not breaker.allows_call()
 
 
-def test_after_the_pause_one_call_is_allowed_and_its_success_closes_the_breaker() -> None:
-    clock = Clock()
-    breaker = CircuitBreaker(failures_to_open=1, open_seconds=10, clock=clock)
+@pytest.mark.parametrize(
+    ("outcome", "allowed"),
+    [
+        ("success", [(10.0, True), (10.0, True), (10.0, True)]),
+        ("failure", [(22.9, False), (23.0, True), (23.0, False)]),
+        # A trial without an outcome does not keep it open forever.
+        (None, [(10.0, False), (19.9, False), (20.0, True)]),
+    ],
+)
+def test_after_the_pause_one_call_is_allowed_and_its_outcome_decides(
+    outcome: str | None, allowed: list[tuple[float, bool]]
+) -> None:
+    now = [0.0]
+    breaker = CircuitBreaker(failures_to_open=1, open_seconds=10, clock=lambda: now[0])
     breaker.record_failure()
-    clock.now = 9.9
+    now[0] = 9.9
     assert not breaker.allows_call()
-    clock.now = 10.0
-    assert [breaker.allows_call() for _ in range(3)] == [True, False, False]
-    breaker.record_success()
-    assert [breaker.allows_call() for _ in range(3)] == [True, True, True]
-
-
-def test_a_failed_trial_starts_another_pause() -> None:
-    clock = Clock()
-    breaker = CircuitBreaker(failures_to_open=1, open_seconds=10, clock=clock)
-    breaker.record_failure()
-    clock.now = 10.0
+    now[0] = 10.0
     assert breaker.allows_call()
-    clock.now = 13.0
-    breaker.record_failure()
-    clock.now = 22.9
-    assert not breaker.allows_call()
-    clock.now = 23.0
-    assert breaker.allows_call()
-
-
-def test_a_trial_without_an_outcome_does_not_keep_the_breaker_open_forever() -> None:
-    clock = Clock()
-    breaker = CircuitBreaker(failures_to_open=1, open_seconds=10, clock=clock)
-    breaker.record_failure()
-    clock.now = 10.0
-    assert breaker.allows_call()
-    clock.now = 20.0
-    assert breaker.allows_call()
+    if outcome == "success":
+        breaker.record_success()
+    elif outcome:
+        now[0] = 13.0
+        breaker.record_failure()
+    for moment, is_allowed in allowed:
+        now[0] = moment
+        assert breaker.allows_call() is is_allowed
