@@ -17,7 +17,7 @@
     later DAYS             lets the windows of waves see another day
 
 `| COMMAND` is for a shell, and so is any other command; the status of `call` is always shown. What is
-numbered above can be used: `<id 1>`.
+numbered above can be used: `<id 1>`, and `<next year>`.
 """
 
 import json
@@ -26,7 +26,7 @@ import shlex
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -122,7 +122,7 @@ class Desk:
         """Yield what each command prints, and its exit status."""
         printed = ""
         for numbered in commands:
-            line = numbered
+            line = numbered.replace("<next year>", str(datetime.now(UTC).year + 1))
             for name, value in find_numbered(printed).items():
                 line = line.replace(name, value)
             command, _, filters = line.partition(" | ")

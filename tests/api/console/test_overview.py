@@ -13,11 +13,10 @@ from migration_service.config import Settings
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.processing.slots import Slots
 from migration_service.services.setup.limits import set_concurrency_limit
-from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.tasks.names import QUEUES
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
-from support.console_client import ConsoleClient, LogIn, make_operator
+from support.console_client import ConsoleClient, make_operator
 from support.factories import MakeClient
 
 #: Seconds without a sweep after which it counts as missing here. A busy machine may stop for half a minute.
@@ -83,28 +82,6 @@ def test_parts_that_do_not_work_need_somebody(
 def _set_limit(resources: WorkerResources, limit: int | None) -> None:
     with resources.Session.begin() as session:
         set_concurrency_limit(session, limit)
-
-
-def test_the_suppliers_are_sorted_searched_and_shown_in_pages(
-    log_in: LogIn, batches: BatchClient, sessions: sessionmaker[Session]
-) -> None:
-    organisation, code = batches.supplier.organisation, batches.supplier.code
-    with sessions.begin() as session:
-        for place in range(51):
-            create_import_supplier(session, code=f"{code}_{place:02}", organisation_name=organisation)
-    batches.supplier.stage_new(2)
-    client = log_in(OperatorRole.READ, organisation)
-
-    def codes(query: str = "") -> list[str]:
-        rows = client.see(f"/{query}").partition('id="suppliers"')[2].partition("</table>")[0]
-        return re.findall(r'<a href="/console/suppliers/([^/]*)/">', rows)
-
-    assert codes("?order=supplier") == [code, *(f"{code}_{place:02}" for place in range(49))]
-    assert codes("?order=supplier&cursor=50") == [f"{code}_49", f"{code}_50"]
-    assert codes(f"?supplier={code}_5".lower()) == [f"{code}_50"]
-    assert codes(f"?supplier={organisation}")[0] == code  # what has something open is the first
-    assert codes("?supplier=nobody") == []
-    assert codes("?order=nothing&cursor=x")[0] == codes("?order=left")[0] == code
 
 
 def test_the_page_says_how_many_messages_wait_and_how_many_workers_have(

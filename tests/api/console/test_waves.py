@@ -23,8 +23,6 @@ _HOW_MANY = "How many, or the account numbers"
 @pytest.mark.parametrize(
     ("rows", "more", "said"),
     [
-        ([], {}, ("waves-0-takes", "Wave 1, Takes", "empty")),
-        ([("", "size", "many")], {}, ("waves-0-which", f"Wave 1, {_HOW_MANY}", "not a whole number")),
         (
             [("", "accounts", "nobody")],
             {},
@@ -34,11 +32,6 @@ _HOW_MANY = "How many, or the account numbers"
             [("", "rest", "")],
             {"start": "22:00", "end": "06:00", "time_zone": "Mars"},
             ("time_zone", "Time zone of the window", "IANA"),
-        ),
-        (
-            [("", "size", "1"), ("", "", ""), ("", "rest", "")],
-            {"waves-2-end": "06:00"},
-            ("waves-2-start", "Wave 3, The window opens at", "required"),
         ),
         (
             [("", "size", "1"), ("", "rest", "")],

@@ -1,10 +1,8 @@
 """The operators' commands, with `--json` and for people, and their exit statuses after errors."""
 
-import json
 import platform
 import secrets
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from importlib.metadata import version
 
 import pytest
@@ -18,8 +16,6 @@ from migration_service.db.revisions import newest_revision
 from migration_service.models import ImportSupplier, OperationsTeam
 from support.commands import Run
 from support.factories import Customer
-from support.imported_account import ImportedAccount
-from support.undo_client import UndoClient
 
 _WAITING = text("""
     SELECT FROM pg_stat_activity
@@ -90,25 +86,3 @@ def test_the_version_is_shown_without_settings() -> None:
         f"migration-service {version('migration-service')}, newest revision {newest_revision()}, "
         f"Python {platform.python_version()}\n"
     )
-
-
-def test_go_live_is_set_changed_and_then_final(run: Run, account: ImportedAccount) -> None:
-    code, year = account.supplier.code, datetime.now(UTC).year + 2
-    future = ("go-live", code, "--at", f"{year}-01-01T06:00:00+02:00")
-    assert run(*future, given="n\n").exit_code == 1
-    asked = run(*future, given="y\n")
-    assert f"From {year}-01-01 04:00:00 UTC, import supplier" in asked.stderr
-    assert "It has 1 account now." in asked.stderr
-    assert f"goes live at {year}-01-01 04:00:00 UTC" in asked.stdout
-    assert UndoClient(account.supplier).start(account.number)
-    later = ("--at", f"{year}-02-01T06:00:00+01:00", "--yes", "--json")
-    moved = json.loads(run("go-live", code, *later).stdout)
-    assert (moved["live_at"], moved["accounts"]) == (f"{year}-02-01T05:00:00Z", 1)
-    assert f"UTC instead of at {year}-02-01 05:00:00 UTC" in run(*future, given="n\n").stderr
-    now = run("go-live", code, given="n\n").stderr
-    assert "its 1 account can never be undone" in now
-    undo, reconcile = "        1  Undos that run\n", "        1  Created accounts that have not been compared"
-    assert now.startswith(f"Still open:\n{undo}{reconcile}")
-    far = run("go-live", code, "--at", "2207-01-01T06:00:00Z", "--yes")
-    assert "is more than five years from now" in far.stderr
-    assert far.exit_code == 1
