@@ -156,28 +156,6 @@ def test_a_change_is_made_from_its_sources_and_refused_from_every_other_state(
     assert scene.process().state == (change.target if allowed else state)
 
 
-@pytest.mark.parametrize("started", [True, False])
-def test_single_attempts_and_those_of_batches_leave_the_same_rows(scene: Scene, *, started: bool) -> None:
-    if started:
-        scene.put_into(ImportState.IN_PROGRESS)
-    with begin(scene.sessions) as transaction:
-        states.complete(transaction, [_succeeded(scene)], started=started)
-    process, attempt = scene.process(), scene.find_attempt()
-    assert attempt is not None
-    assert (process.state, process.service_account_number, process.attempt_id) == (
-        ImportState.IMPORTED,
-        "A-12345678",
-        None,
-    )
-    assert process.account_created_at is not None
-    assert (attempt.outcome, attempt.service_account_number, attempt.errors) == (
-        Outcome.SUCCEEDED,
-        "A-12345678",
-        None,
-    )
-    assert attempt.operations_team_id == scene.attempt.operations_team_id
-
-
 def test_a_reverted_process_is_as_if_no_attempt_had_begun(scene: Scene, supplier: SupplierClient) -> None:
     (_, other) = supplier.accounts(2)
     supplier.stage(other)
@@ -194,30 +172,6 @@ def test_a_reverted_process_is_as_if_no_attempt_had_begun(scene: Scene, supplier
     assert (process.service_account_number, process.account_created_at) == (None, None)
     with scene.sessions() as session:
         assert session.scalar(select(AccountImportProcess.state).where(number)) == ImportState.IMPORTED
-
-
-def test_an_attempt_of_a_batch_ends_no_other_account_that_is_pending(
-    scene: Scene, supplier: SupplierClient
-) -> None:
-    (_, other) = supplier.accounts(2)
-    supplier.stage(other)
-    with begin(scene.sessions) as transaction:
-        states.complete(transaction, [_succeeded(scene)], started=False)
-    with scene.sessions() as session:
-        number = supplier.process_of(other["external_account_number"])
-        untouched = session.scalars(select(AccountImportProcess).where(number)).one()
-    assert (untouched.state, untouched.service_account_number) == (ImportState.PENDING, None)
-    assert scene.process().state == ImportState.IMPORTED
-
-
-def test_an_attempt_of_a_batch_that_failed_is_recorded_and_its_process_stays_pending(scene: Scene) -> None:
-    ended = EndedAttempt.with_error(scene.attempt, AccountCreationFailedError("It is not possible."))
-    with begin(scene.sessions) as transaction:
-        states.complete(transaction, [ended], started=False)
-    attempt = scene.find_attempt()
-    assert attempt is not None
-    assert (attempt.outcome, attempt.error_detail) == (Outcome.FAILED, "It is not possible.")
-    assert scene.process().state == ImportState.PENDING
 
 
 @pytest.mark.parametrize("started", [True, False])
