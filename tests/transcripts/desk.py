@@ -10,6 +10,7 @@
                            begins with /v1/. A word `Name:value` is a header, `@FILE` the body, any other word
                            the body, as JSON
     sql STATEMENT          reads or changes rows behind the service's back
+    find TEXT              lists the tables that have this text in any column
     as NAME                the operator of the following commands, who is logged in; the supplier, by its
                            code or one of its keys, of the following calls, or nobody
     work                   does everything that workers and sweeps have to do at this moment
@@ -48,6 +49,7 @@ from migration_service.tasks.jobs import COMPARISONS, GO_LIVES, UNDOS
 from support.batch_client import BatchClient
 from support.commands import Run
 from support.console_client import ConsoleClient
+from support.marked_person import find_mark
 from support.supplier_client import SupplierClient
 from support.wave_client import WaveClient
 from transcripts.page_text import find_form, write_page
@@ -113,6 +115,7 @@ class Desk:
             "call": self._call,
             "as": self._change,
             "sql": self._spoil,
+            "find": lambda mark: (" ".join(find_mark(waves.batches.resources.Session, mark)) + "\n", 0),
             "work": self._work,
             "set": self._set,
             "later": self._wait,

@@ -17,15 +17,13 @@ from migration_payloads.validation import validate_account
 from migration_service.db.base import new_id
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountImportInProgressError
-from migration_service.models.comparison import ComparedAccount, Comparison
 from migration_service.services.accounts.erasure import erase_account, remove_staged_again
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.imports import storing
-from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.tasks.resources import WorkerResources
-from support.batch_client import BatchClient, counts
-from support.imported_account import ImportedAccount, code_of, codes_of
+from support.batch_client import BatchClient
+from support.imported_account import ImportedAccount, code_of
 from support.interleavings import COMMIT, Script, Step, explore
 from support.marked_person import find_mark, marked_parts
 from support.supplier_client import SupplierClient
@@ -40,92 +38,6 @@ def mark() -> str:
 def erase(supplier: SupplierClient, number: str) -> Any:
     body = {"import_supplier": supplier.code, "external_account_number": number, "reason": "Request 1"}
     return supplier.post("/account-import-process/erase/", body)
-
-
-def test_of_an_erased_account_only_numbers_and_amounts_are_left(
-    mark: str, supplier: SupplierClient, worker_resources: WorkerResources, sessions: sessionmaker[Session]
-) -> None:
-    ean = "".join(secrets.choice("123456789") for _ in range(18))
-    account = ImportedAccount.create(supplier, worker_resources, **marked_parts(mark, ean))
-    account.post_notes({"body": f"{mark} called"})
-    added = {
-        "transaction_id": "t1",
-        "transaction_date": "2024-01-05",
-        "amount": "12.50",
-        "type": "PAYMENT",
-        "payment_type": "DIRECT_DEBIT",
-        "reference": mark,
-        "note": mark,
-        "ledger_code": "ENERGY_LEDGER",
-    }
-    answer = account.post_transactions(added)
-    assert answer.status_code == 201, answer.text
-    before = account.balance()
-    known = supplier.known()
-    scope = {"organisation_id": known.organisation_id, "import_supplier_id": known.id}
-    with sessions.begin() as session:
-        session.add(comparison := Comparison(id=new_id(), **scope, stage="CREATED", items=1))
-        session.flush()
-        number = account.number
-        session.add(
-            ComparedAccount(comparison_id=comparison.id, number=1, external_account_number=number, found=mark)
-        )
-    tables = {"account", "customer", "account_import_process", "note", "transaction", "compared_account"}
-    assert tables <= set(find_mark(sessions, mark))
-
-    answer = erase(supplier, account.number)
-    assert answer.status_code == 200, answer.text
-    assert answer.json["customers"] == 1
-    assert answer.json["payload"] is True
-
-    assert find_mark(sessions, mark) == []
-    assert find_mark(sessions, ean) == []
-    after = account.read()
-    assert after["service_account_number"] == answer.json["service_account_number"]
-    assert account.balance() == before
-    assert [it["amount"] for it in account.added_transactions()] == [pytest.approx(12.5)]
-    assert "COMPLETED" in supplier.status(account.number).text
-
-
-def test_nothing_is_added_to_an_erased_account_and_erasing_it_again_changes_nothing(
-    mark: str, supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    account = ImportedAccount.create(supplier, worker_resources, **marked_parts(mark))
-    assert erase(supplier, account.number).status_code == 200
-    again = erase(supplier, account.number)
-    assert (again.status_code, again.json["customers"], again.json["payload"]) == (200, 0, False)
-    refused = account.post_notes({"body": "He called again."})
-    assert (refused.status_code, code_of(refused)) == (400, "account_erased")
-    (other,) = supplier.accounts()
-    staged = supplier.stage(other | {"external_account_number": account.number})
-    assert codes_of(staged) == [(None, "account_already_imported")], "nothing is said of what differs"
-
-
-_BODIES: dict[str, dict[str, Any]] = {
-    "notes": {"notes": [{"body": 5}]},
-    "transactions": {"transactions": [{"transaction_id": "t"}]},
-    "statements": {"statements": [{"statement_id": "s"}]},
-    "payment-instructions": {"vendor": "nobody"},
-}
-
-
-@pytest.mark.parametrize("kind", _BODIES)
-def test_lines_for_an_erased_account_are_not_open(batches: BatchClient, kind: str) -> None:
-    """Neither those that were refused before, in any spelling of its number, nor those that come later."""
-    account, other = batches.supplier.accounts(2)
-    assert counts(batches.run([account, other])) == {"IMPORTED": 2}
-    number, kept = account["external_account_number"], [other["external_account_number"], "never heard of"]
-    lines = [batches.line(it, **_BODIES[kind]) for it in (number, f"{number}.0", *kept)]
-    before = batches.run(lines, kind=kind)
-    assert counts(before) == {"FAILED": 4}
-    assert erase(batches.supplier, number).status_code == 200
-    later = batches.run([*lines[:2], batches.line(number, notes=[{"body": "Again."}])], kind=kind)
-    assert counts(later) == {"FAILED": 3}
-    for report, refused in ((before, 2), (later, 0), (None, 2)):
-        found = batches.supplier.reconcile(f"?batch={report['batch_id']}" if report else "")
-        assert [it["external_account_number"] for it in found["open"]] == kept[:refused]
-        assert (found["sent"]["added_lines_refused"], found["sent"]["open"]) == (refused, refused)
-        assert found["complete"] is not bool(refused)
 
 
 def test_an_organisation_erases_one_account_after_the_other(
@@ -201,21 +113,6 @@ def test_every_form_of_the_number_is_found_before_and_after_the_erasure(
     redis = batches.resources.redis
     assert mark not in str([(it, redis.dump(it)) for it in redis.scan_iter("*")])
     assert mark not in caplog.text
-
-
-def test_unknown_accounts_and_those_being_created_are_not_erased(
-    mark: str, supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    unknown = erase(supplier, "never heard of")
-    assert (unknown.status_code, code_of(unknown)) == (400, "account_not_staged")
-    payload = {"import_supplier": supplier.code, "external_account_number": "busy", **marked_parts(mark)}
-    assert supplier.stage(payload).status_code == 201
-    assert supplier.process("busy").status_code == 202
-    assert code_of(erase(supplier, "busy")) == "account_import_in_progress"
-    attempt_id = supplier.current_attempt("busy")
-    assert perform_attempt(worker_resources.Session, attempt_id)
-    worker_resources.slots.release([str(attempt_id)])
-    assert erase(supplier, "busy").status_code == 200
 
 
 @pytest.fixture

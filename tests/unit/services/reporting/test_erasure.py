@@ -197,15 +197,6 @@ def test_a_staged_account_is_removed_and_marked(
     assert marks == {(known.id, "1", rows.read_now(session)), (known.id, "2", None), (other.id, "1", None)}
 
 
-def test_an_account_that_was_only_marked_is_known(session: Session, known: KnownSupplier) -> None:
-    mark = _mark(session, known, "1", _LONG_AGO)
-    assert _erase(session, known, "1")["batch_lines"] == 0
-    session.refresh(mark)
-    assert mark.erased_at == _LONG_AGO
-    ((_, subject, _, _),) = list_told(session, "account.erased")
-    assert subject == "MINE, never staged"
-
-
 def test_answers_and_reasons_about_the_account_go(
     session: Session, known: KnownSupplier, other: KnownSupplier
 ) -> None:
