@@ -21,6 +21,7 @@ from migration_payloads.schemas.base import load
 from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service_local import samples
 from migration_service_local.cli.samples import ACCOUNTS_A_CHUNK, BookOrder, generate_chunks
+from support.examples import TIMES
 
 Account = dict[str, Any]
 TODAY = date(2026, 3, 15)
@@ -42,7 +43,7 @@ def transactions(account: Account) -> Iterator[dict[str, Any]]:
         yield from ledger.get("transactions_in_open_settlement_period", [])
 
 
-@settings(max_examples=300)
+@settings(max_examples=100 * TIMES)
 @given(
     seed=st.integers(0, 2**40),
     first=st.integers(0, 10**9),

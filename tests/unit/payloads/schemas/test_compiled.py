@@ -41,7 +41,7 @@ def _agree(payload: Any) -> bool:
 
 
 def test_every_valid_account_of_the_generator_is_accepted() -> None:
-    for account in generate_accounts(300, supplier="S", today=TODAY):
+    for account in generate_accounts(100, supplier="S", today=TODAY):
         assert _agree(parse_json(json.dumps(account).encode()))
 
 
@@ -187,7 +187,7 @@ def with_member(member: str, text: str = SMALL) -> bytes:
 
 
 def test_nearly_every_sound_account_of_the_generator_is_accepted() -> None:
-    accounts = list(generate_accounts(300, supplier="S", today=TODAY))
+    accounts = list(generate_accounts(100, supplier="S", today=TODAY))
     accepted = sum(agree(json.dumps(account).encode()) for account in accounts)
     assert accepted > 0.9 * len(accounts)
 
