@@ -97,7 +97,7 @@ class GateAnswer:
         hours = f"{self.gate.hours:g} hours"
         told = [] if self.is_compared else [f"There is no comparison of the last {hours}: reconcile first."]
         if self.unproven:
-            told.append(f"{self.unproven:,} of the accounts were not compared within {hours}, or differ.")
+            told.append(f"Accounts that were not compared within {hours}, or differ: {self.unproven:,}.")
         return told + describe_problems(self.receipt.open if self.receipt else {})
 
 
