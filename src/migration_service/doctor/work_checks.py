@@ -139,7 +139,7 @@ def check_slots(parts: ServiceParts) -> Iterator[Diagnosis]:
         if in_use == now.attempts:
             break
     limit = "no limit" if now.limit is None else f"limit {now.limit}"
-    seen = f"{in_use} held, {now.attempts} attempts in progress, {limit}"
+    seen = f"{in_use} held, attempts in progress: {now.attempts}, {limit}"
     if in_use > now.attempts + max(5, now.attempts // 10):
         advice = "The sweep frees those of dead requests within 20 s. If they stay, see the lines about beat."
         yield warning("slots", seen, advice)
@@ -315,6 +315,6 @@ def check_stuck_attempts(parts: ServiceParts) -> Iterator[Diagnosis]:
         yield wrong(
             "attempts",
             f"{attempt.import_supplier} {attempt.external_account_number} has been in progress for "
-            f"{attempt.seconds:.0f} s, with {attempt.tries} tries",
+            f"{attempt.seconds:.0f} s, tries: {attempt.tries}",
             "Start beat and the workers: they finish it or give it up within a minute.",
         )

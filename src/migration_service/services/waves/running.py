@@ -5,16 +5,15 @@ from datetime import datetime
 from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session
 
-from migration_service.models import Batch, Undo, Wave, WavePlan
+from migration_service.models import AccountImportProcess, Batch, BatchLine, Undo, UndoLine, Wave, WavePlan
 from migration_service.services.batches import clock
-from migration_service.services.batches.results.reverted import NAMED
 from migration_service.services.batches.states import CANCEL, OPEN, change_batch
 from migration_service.services.batches.states import RESUME as RESUME_BATCH
 from migration_service.services.waves import states
 from migration_service.services.waves.forecast import forecast_start
 from migration_service.services.waves.reading import lock_batch
 from migration_service.services.waves.windows import Window, find_opening
-from migration_service.states import BatchState, WaveState
+from migration_service.states import BatchState, UndoOutcome, WaveState
 
 #: The reason of a wave that was stopped because its batch was cancelled.
 BATCH_CANCELLED = "batch_cancelled"
@@ -94,7 +93,16 @@ def reconcile_undone(session: Session, plan: WavePlan, wave: Wave) -> None:
         return
     since = Undo.finished_at > wave.reconciled_at
     whole = exists().where(Undo.batch_id == wave.batch_id, since)
-    named = NAMED.where(Batch.id == wave.batch_id, since).exists()
+    named = (
+        select(UndoLine)
+        .join(Undo, Undo.id == UndoLine.undo_id)
+        .join(AccountImportProcess, AccountImportProcess.id == UndoLine.account_import_process_id)
+        # Whichever batch has created the account: another one may have done so since the wave.
+        .join(BatchLine, BatchLine.external_account_number == AccountImportProcess.external_account_number)
+        .where(Undo.import_supplier_id == plan.import_supplier_id, Undo.batch_id.is_(None), since)
+        .where(UndoLine.outcome == UndoOutcome.REVERTED, BatchLine.batch_id == wave.batch_id)
+        .exists()
+    )
     if not session.scalar(select(whole | named)):
         return
     states.change_wave(session, plan, wave, states.UNDO)

@@ -41,7 +41,7 @@ def count_reverted(session: Session, batch_ids: Collection[UUID]) -> dict[UUID, 
         .outerjoin(AccountImportProcess, AccountImportProcess.id == UndoLine.account_import_process_id)
         .where(one_of(Undo.batch_id.expression, batch_ids), UndoLine.outcome == UndoOutcome.REVERTED)
     )
-    reverted = union_all(whole, NAMED.where(one_of(Batch.id.expression, batch_ids))).subquery()
+    reverted = union_all(whole, _NAMED.where(one_of(Batch.id.expression, batch_ids))).subquery()
     again = func.count().filter(reverted.c.state == ImportState.IMPORTED)
     counted = select(reverted.c.batch_id, func.count().label("accounts"), again.label("again"))
     rows = session.execute(counted.group_by(reverted.c.batch_id))
@@ -49,7 +49,7 @@ def count_reverted(session: Session, batch_ids: Collection[UUID]) -> dict[UUID, 
 
 
 #: The batch, for each of its accounts that an undo of named accounts has reverted.
-NAMED = (
+_NAMED = (
     select(Batch.id.label("batch_id"), AccountImportProcess.state)
     .join(Undo, (Undo.import_supplier_id == Batch.import_supplier_id) & Undo.batch_id.is_(None))
     .join(UndoLine, UndoLine.undo_id == Undo.id)
