@@ -140,8 +140,10 @@ class Desk:
             if filters:
                 filtered, code = self._ask_shell(filters, done[0])
                 # Whatever is left out of an answer, its status is not.
-                status = done[0].partition("\n")[0] if name == "call" else ""
-                done = filtered if filtered.startswith(status) else f"{status}\n{filtered}", code
+                status = done[0].partition("\n")[0]
+                if name == "call" and filtered.partition("\n")[0] != status:
+                    filtered = f"{status}\n{filtered}"
+                done = filtered, code
             printed += f"{done[0]}\n"
             yield done
 
