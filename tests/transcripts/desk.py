@@ -141,7 +141,7 @@ class Desk:
                 filtered, code = self._ask_shell(filters, done[0])
                 # Whatever is left out of an answer, its status is not.
                 status = done[0].partition("\n")[0]
-                if name == "call" and filtered.partition("\n")[0] != status:
+                if name == "call" and not re.match(rf"{status}\b", filtered):
                     filtered = f"{status}\n{filtered}"
                 done = filtered, code
             printed += f"{done[0]}\n"
