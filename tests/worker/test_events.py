@@ -9,22 +9,16 @@ import pytest
 from sqlalchemy import update
 
 from migration_service.db.base import new_id
-from migration_service.db.sql import begin
-from migration_service.errors import AccountNotStorableError
-from migration_service.models import AccountImportProcess, ApiKey, Batch
+from migration_service.models import ApiKey, Batch
 from migration_service.schemas.events import EventType
 from migration_service.services.access.api_keys import tell_expiring_keys
 from migration_service.services.batches.intake import upload as batch_upload
 from migration_service.services.batches.work.chunks import claim_chunk, work_on_chunk
 from migration_service.services.events.recording import record_for_all
-from migration_service.services.processing.attempts import fail_attempt
 from migration_service.states import SupplierStatus
-from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.events import read_told
 from support.supplier_client import SupplierClient
-from support.undo_client import UndoClient
-from support.wave_client import WaveClient
 
 BROKEN = b"{"
 
@@ -37,38 +31,6 @@ def _short_chunks() -> Iterator[None]:
 
 def told(supplier: SupplierClient, *types: EventType) -> list[dict[str, Any]]:
     return read_told(supplier.Session, supplier.organisation_id(), *types)
-
-
-def test_an_account_of_a_single_request(supplier: SupplierClient, worker_resources: WorkerResources) -> None:
-    (number,) = supplier.stage_new()
-    supplier.process(number)
-    failed = supplier.current_attempt(number)
-    with begin(supplier.Session) as transaction:
-        fail_attempt(transaction, failed, AccountNotStorableError())
-    assert told(supplier) == [
-        {
-            "external_account_number": number,
-            "attempt_id": str(failed),
-            "code": "account_not_storable",
-            "codes": ["account_not_storable"],
-        }
-    ]
-    for refuse in (True, False):
-        supplier.process(number, dry_run=True)
-        if refuse:
-            with begin(supplier.Session) as transaction:
-                fail_attempt(transaction, supplier.current_attempt(number), AccountNotStorableError())
-    supplier.work(worker_resources, number)
-    supplier.process(number)
-    created = supplier.work(worker_resources, number)
-    assert told(supplier, EventType.ACCOUNT_CREATED) == [
-        {
-            "external_account_number": number,
-            "service_account_number": supplier.process_row(number).service_account_number,
-            "attempt_id": created,
-        }
-    ]
-    assert len(told(supplier)) == 2
 
 
 def test_a_batch_tells_its_lines_chunk_by_chunk_and_its_end(batches: BatchClient) -> None:
@@ -151,57 +113,6 @@ def test_a_batch_that_stops_with_its_supplier_has_ended(batches: BatchClient) ->
     assert (event["state"], event["counts"]) == ("STOPPED", {"PENDING": 2})
 
 
-def test_an_error_threshold(batches: BatchClient) -> None:
-    batch_id = batches.start([BROKEN] * 10, "validate", stop_after_errors="3")
-    batches.work()
-    (event,) = told(batches.supplier, EventType.BATCH_THRESHOLD_REACHED)
-    assert event == {"batch_id": batch_id, "lines": 5, "errors": 5, "codes": {"parse_error": 5}}
-
-
-def test_an_undo(batches: BatchClient, undos: UndoClient) -> None:
-    batch_id = batches.run(batches.supplier.accounts(2))["batch_id"]
-    undo_id = undos.run(batch=batch_id)["undo_id"]
-    assert told(batches.supplier, EventType.UNDO_STARTED, EventType.UNDO_ENDED) == [
-        {"undo_id": undo_id, "batch_id": batch_id, "accounts": 2},
-        {"undo_id": undo_id, "batch_id": batch_id, "state": "COMPLETED", "counts": {"REVERTED": 2}},
-    ]
-
-
-def test_an_undo_that_is_cancelled(batches: BatchClient, undos: UndoClient) -> None:
-    number = batches.supplier.accounts()[0]["external_account_number"]
-    batches.run(batches.supplier.accounts())
-    undo_id = undos.start(number)
-    assert batches.supplier.post(f"/undos/{undo_id}/cancel/").status_code == 200
-    (event,) = told(batches.supplier, EventType.UNDO_ENDED)
-    assert event == {"undo_id": undo_id, "batch_id": None, "state": "CANCELLED", "counts": {"PENDING": 1}}
-
-
-@pytest.mark.parametrize("broken", [0, 1])
-def test_a_wave_that_waits_for_approval(waves: WaveClient, broken: int) -> None:
-    waves.stage(2)
-    plan = waves.plan({"rest": True})
-    if broken:
-        with waves.supplier.Session.begin() as session:
-            session.execute(update_of_payload(waves))
-    assert waves.act(plan, 1, "start").status_code == 200
-    waves.run()
-    subject = {"plan_id": plan["plan_id"], "number": 1, "batch_id": plan["waves"][0]["batch_id"]}
-    differing = told(waves.supplier, EventType.RECONCILIATION_DIFFERS)
-    assert differing == ([subject | {"differing": 0, "open": 1}] if broken else [])
-    found = "DIFFERS" if broken else "CLEAN"
-    assert told(waves.supplier, EventType.WAVE_APPROVAL_REQUIRED) == [subject | {"found": found}]
-
-
-def update_of_payload(waves: WaveClient) -> Any:
-    """Let the payload of one account need another check, which it does not pass."""
-    number = waves.supplier.accounts()[0]["external_account_number"]
-    return (
-        update(AccountImportProcess)
-        .where(waves.supplier.process_of(number))
-        .values(rules_version="none", payload={})
-    )
-
-
 def test_a_key_that_expires_is_told_of_thirty_seven_and_one_days_before(supplier: SupplierClient) -> None:
     def expire_in(**left: int) -> list[int]:
         expires_at = datetime.now(UTC) + timedelta(**left)
@@ -210,7 +121,9 @@ def test_a_key_that_expires_is_told_of_thirty_seven_and_one_days_before(supplier
         for _ in range(2):
             with supplier.Session.begin() as session:
                 tell_expiring_keys(session)
-        return [event["days"] for event in told(supplier, EventType.API_KEY_EXPIRES)]
+        events = told(supplier, EventType.API_KEY_EXPIRES)
+        assert {event["prefix"] for event in events} <= {supplier.api_key[:14]}
+        return [event["days"] for event in events]
 
     assert expire_in(hours=-1) == expire_in(days=30, hours=1) == []
     assert expire_in(days=29, hours=23) == [30]

@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from unittest.mock import patch
 from uuid import UUID
@@ -12,16 +12,19 @@ from sqlalchemy import select, text
 from sqlalchemy.exc import OperationalError
 from standardwebhooks import WebhookVerificationError
 
+from migration_service.destinations.http import HttpDestination
+from migration_service.destinations.protocol import Outcome
 from migration_service.errors import TooManyRedeliveriesError
 from migration_service.models import AuditEntry, WebhookAttempt
 from migration_service.schemas.events import EventType
-from migration_service.services.deliveries.claims import LEASE_SECONDS, QUICK, SLOW, Claim, Lanes
+from migration_service.services.deliveries.claims import LEASE_SECONDS, QUICK, SLOW, Claim, Lanes, Rooms, Sent
 from migration_service.services.events.recording import record
 from migration_service.services.webhooks import deliveries
 from migration_service.services.webhooks.endpoints import get_endpoint, remove_endpoint, rotate_secret
 from migration_service.services.webhooks.outbox import ATTEMPTS, PAUSES, Webhooks
 from migration_service.services.webhooks.secrets import Seal
 from migration_service.services.webhooks.switching import switch_off_failing
+from migration_service.states import DeliveryFailure
 from support.factories import make_customer
 from support.receivers import Receiver
 from support.servers import wait_until
@@ -145,6 +148,7 @@ def test_after_the_last_attempt_a_delivery_has_failed_and_can_be_asked_for_again
         assert deliveries.redeliver_since(session, endpoint, since, only_failed=True) == 0
     hooks.send()
     assert hooks.states() == ["FAILED", "FAILED", "DELIVERED", "DELIVERED"]
+    assert hooks.get(endpoint_id).failing_since, "replays tell nothing of it"
     assert len({event["id"] for event in receiver.verified(secret)}) == 2
     beside_id, _ = hooks.add(receiver.url)
     with hooks.sessions.begin() as session:
@@ -218,6 +222,18 @@ def test_failed_replays_do_not_count(hooks: Hooks, receiver: Receiver) -> None:
     hooks.send()
     assert hooks.states() == ["FAILED"]
     assert hooks.get(endpoint_id).disabled_at is None
+
+
+def test_what_fails_while_another_arrives_does_not_count(hooks: Hooks, receiver: Receiver) -> None:
+    endpoint_id, _ = hooks.add(receiver.url)
+    hooks.tell(2)
+    webhooks = Webhooks(HttpDestination(hooks.client), hooks.seal)
+    with hooks.sessions.begin() as session:
+        claims = webhooks.claim(session, Rooms(2, {endpoint_id: 2}, {}, 2))
+        came = zip(claims, (Outcome(), Outcome(failure=DeliveryFailure.STATUS)), strict=True)
+        webhooks.record(session, [Sent(claim, datetime.now(UTC), 0.1, it) for claim, it in came])
+    assert sorted(hooks.states()) == ["DELIVERED", "PENDING"]
+    assert hooks.get(endpoint_id).failing_since is None
 
 
 def test_a_pause_that_the_endpoint_asks_for_holds_all_its_deliveries(
