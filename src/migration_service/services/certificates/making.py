@@ -64,7 +64,8 @@ def start_certificate(
     started = insert(Certificate).values(id=new_id(), organisation_id=supplier.organisation_id, **values)
     is_new = session.scalar(started.on_conflict_do_nothing().returning(Certificate.id))
     if is_new:
-        record(session, AuditAction.CERTIFICATE_STARTED, "certificate", is_new)
+        owner = supplier.organisation_id
+        record(session, AuditAction.CERTIFICATE_STARTED, "certificate", is_new, organisation_id=owner)
     return session.scalars(
         select(Certificate).where(
             Certificate.import_supplier_id == supplier.id,

@@ -240,7 +240,7 @@ def check_control_totals(it: Situation) -> Said:
     book = read_book(it.session, it.supplier.id, Totals(), None)
     if book.contradicted:
         return "wrong_totals", {"num": book.contradicted}
-    missing = sum(file.control_totals_as_given is None and not file.is_superseded for file in book.files)
+    missing = sum(file.control_totals_as_given is None for file in book.files)
     return ("no_totals", {"num": missing}) if missing else ("totals", {})
 
 
