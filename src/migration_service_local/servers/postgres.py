@@ -145,17 +145,19 @@ class Postgres:
         password_file = self._folder / "password"
         password_file.touch(mode=0o600)
         self._home.account.own(password_file, 0o600)
-        password_file.write_text(self._home.secret("postgres_password") + "\n")
-        initdb = self._home.account.run(
-            [
-                str(self._binary.with_name("initdb")),
-                *("-D", str(unfinished), "-U", _SUPERUSER, "-E", "UTF8", "--auth=scram-sha-256"),
-                *(f"--pwfile={password_file}", *self._locale()),
-                *(() if self._durable else ("--no-sync",)),
-            ],
-            environment=_ENVIRONMENT,
-        )
-        password_file.unlink()
+        try:
+            password_file.write_text(self._home.secret("postgres_password") + "\n")
+            initdb = self._home.account.run(
+                [
+                    str(self._binary.with_name("initdb")),
+                    *("-D", str(unfinished), "-U", _SUPERUSER, "-E", "UTF8", "--auth=scram-sha-256"),
+                    *(f"--pwfile={password_file}", *self._locale()),
+                    *(() if self._durable else ("--no-sync",)),
+                ],
+                environment=_ENVIRONMENT,
+            )
+        finally:
+            password_file.unlink()
         if initdb.returncode:
             raise StartError(f"PostgreSQL's initdb failed:\n{initdb.stderr.strip()}")
         unfinished.rename(self.data)

@@ -48,9 +48,9 @@ class Service:
     """The service that a command uses. What is missing to use it is an error when it is needed."""
 
     url: str | None
+    #: None if the key comes from a variable, or from the profile.
     key_file: Path | None
     patience: float
-    #: It has the address and the key instead.
     profile: Profile | None = None
 
     def require(self) -> None:
@@ -66,17 +66,16 @@ class Service:
         return self._open(AsyncClient)
 
     def _open(self, kind: type[T]) -> T:
-        url = self.profile.url if self.profile else self.url
-        if not url:
+        if not self.url:
             raise CannotRunError(
                 "No address of the service is given. Use --url or --profile, or set the variable "
                 "MIGRATION_CLIENT_URL."
             )
         key = self.profile.key if self.profile else _read_key(self.key_file)
         try:
-            return kind(url, key, patience=self.patience)
+            return kind(self.url, key, patience=self.patience)
         except ValueError:
-            raise CannotRunError(f"{url!r} is not an address that begins with https:// or http://.") from None
+            raise CannotRunError(f"{self.url!r} is not an address that begins with https:// or http://.") from None
 
 
 def online(patience: float = 10.0) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -92,7 +91,9 @@ def online(patience: float = 10.0) -> Callable[[Callable[..., Any]], Callable[..
             *arguments: Any, url: str | None, key_file: Path | None, patience: float, **options: Any
         ) -> Any:
             logging.getLogger("migration_service_client").addHandler(_Waiting(logging.WARNING))
-            service = Service(url, key_file, patience, _profile(url, key_file))
+            if profile := _profile(url, key_file):
+                url, key_file = profile.url, None
+            service = Service(url, key_file, patience, profile)
             return command(*arguments, service=service, **options)
 
         waits = click.option(
