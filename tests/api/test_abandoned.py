@@ -23,8 +23,9 @@ from migration_service.services.reconciliation import acknowledgements, submitte
 from migration_service.services.reporting import comparison
 from migration_service.services.undo import go_live, preview, starting
 from migration_service.services.waves import plans
+from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
-from support.servers import wait_until
+from support.servers import EmbeddedServers, wait_until
 from support.supplier_client import API, SupplierClient
 
 _FOR_EVER = "SELECT pg_sleep(3600)"
@@ -49,18 +50,40 @@ _DOORS = {
 Open = Callable[[str], TestResponse]
 
 
+@pytest.fixture(scope="session")
+def kept_batches(
+    kept_supplier: SupplierClient, worker_resources: WorkerResources, embedded_servers: EmbeddedServers
+) -> list[str]:
+    """Two batches of a line without a number, one that created an account, and one that staged nothing.
+
+    Another account is staged.
+    """
+    with embedded_servers.keeping("batches"):
+        embedded_servers.put_back("supplier")
+        batches = BatchClient(kept_supplier.copy(), worker_resources)
+        one, other = batches.supplier.accounts(2)
+        modes = ("validate", "validate", "import", "stage")
+        ids = [batches.start([one] if it == "import" else [b"{}"], it) for it in modes]
+        batches.work()
+        batches.supplier.stage(other)
+        return ids
+
+
 @pytest.fixture(params=_DOORS)
-def slow(request: pytest.FixtureRequest, batches: BatchClient, monkeypatch: pytest.MonkeyPatch) -> Open:
+def slow(
+    request: pytest.FixtureRequest,
+    batches: BatchClient,
+    kept_batches: list[str],
+    embedded_servers: EmbeddedServers,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Open:
     """Send a request whose view executes this statement, and return what has come of its answer."""
+    embedded_servers.empty()
+    embedded_servers.put_back("batches")
+    before, after, created, unnumbered = kept_batches
     # Not the client that compares answers with the description: it reads them to their end.
     client = FlaskClient(batches.supplier.app, batches.supplier.app.response_class)
     code, team = batches.supplier.code, batches.supplier.team
-    before, after = (batches.start([b"{}"], "validate") for _ in range(2))
-    one, other = batches.supplier.accounts(2)
-    created = batches.start([one], "import")
-    unnumbered = batches.start([b"{}"], "stage")
-    batches.work()
-    batches.supplier.stage(other)
     monkeypatch.setattr(places, "PATIENCE", 0.2)
     monkeypatch.setattr(places, "_BETWEEN_PIECES", 0.2)
     start = {"import_supplier": code, "mode": "import", "operations_team_name": team}

@@ -18,13 +18,15 @@
     later DAYS             lets the windows of waves see another day
 
 `| COMMAND` is for a shell, and so is any other command; the status of `call` is always shown. What is
-numbered above can be used: `<id 1>`, and `<next year>`.
+numbered above can be used: `<id 1>`, and `<next year>`, `<yesterday>`, `<today>` and `<tomorrow>`.
 """
 
 import json
+import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -125,7 +127,10 @@ class Desk:
         """Yield what each command prints, and its exit status."""
         printed = ""
         for numbered in commands:
-            line = numbered.replace("<next year>", str(datetime.now(UTC).year + 1))
+            now = datetime.now(UTC)
+            line = numbered.replace("<next year>", str(now.year + 1))
+            for days, name in enumerate(("<yesterday>", "<today>", "<tomorrow>"), start=-1):
+                line = line.replace(name, str((now + timedelta(days)).date()))
             for name, value in find_numbered(printed).items():
                 line = line.replace(name, value)
             command, _, filters = line.partition(" | ")
@@ -151,6 +156,7 @@ class Desk:
         done = subprocess.run(
             ["bash", "-c", command],
             cwd=self._folder,
+            env=os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
             input=given,
             capture_output=True,
             text=True,

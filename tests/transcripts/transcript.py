@@ -25,7 +25,7 @@ _NUMBERED = {
     "token": re.compile(r"\beyJ[\w-]+(?:\.[\w-]+){2}"),
     "secret": re.compile(r"\bwhsec_[\w+/=-]+"),
     "account": re.compile(r"\bA-[0-9A-Z]{8}\b"),
-    "entry": re.compile(r"[\dT:.+Z%ABC-]+(?:\||%7C)audit_entry[ +]\d+\b"),
+    "entry": re.compile(r"[\dT:.+Z%ABC-]+(?:\||%7C)(?:audit_entry|account_import_process)[ +]\d+\b"),
     "request": re.compile(r"\b(?:command )?[0-9a-f]{32}\b"),
 }
 NAMED = {

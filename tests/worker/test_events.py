@@ -15,7 +15,6 @@ from migration_service.services.access.api_keys import tell_expiring_keys
 from migration_service.services.batches.intake import upload as batch_upload
 from migration_service.services.batches.work.chunks import claim_chunk, work_on_chunk
 from migration_service.services.events.recording import record_for_all
-from migration_service.states import SupplierStatus
 from support.batch_client import BatchClient
 from support.events import read_told
 from support.supplier_client import SupplierClient
@@ -31,36 +30,6 @@ def _short_chunks() -> Iterator[None]:
 
 def told(supplier: SupplierClient, *types: EventType) -> list[dict[str, Any]]:
     return read_told(supplier.Session, supplier.organisation_id(), *types)
-
-
-def test_a_batch_tells_its_lines_chunk_by_chunk_and_its_end(batches: BatchClient) -> None:
-    accounts = batches.supplier.accounts(6)
-    report = batches.run([*accounts, BROKEN])
-    first, second = told(batches.supplier, EventType.BATCH_PROGRESSED)
-    assert (first["counts"], second["counts"]) == ({"IMPORTED": 5}, {"IMPORTED": 1, "FAILED": 1})
-    expected = batches.results(report["batch_id"])
-    for line, result in zip(first["lines"] + second["lines"], expected, strict=True):
-        shared = ("line_number", "status", "external_account_number", "service_account_number")
-        assert line == {name: result[name] for name in shared if result[name] is not None} | (
-            {"codes": ["parse_error"]} if result["status"] == "FAILED" else {}
-        )
-    assert told(batches.supplier, EventType.BATCH_ENDED) == [
-        {
-            "batch_id": report["batch_id"],
-            "kind": "accounts",
-            "mode": "import",
-            "state": "COMPLETED",
-            "counts": {"IMPORTED": 6, "FAILED": 1},
-        }
-    ]
-    assert told(batches.supplier, EventType.ACCOUNT_CREATED) == []
-
-
-def test_a_line_tells_no_number_that_is_none(batches: BatchClient) -> None:
-    (account,) = batches.supplier.accounts()
-    batches.run([account | {"external_account_number": " Jan Jansen "}], "validate")
-    (event,) = told(batches.supplier, EventType.BATCH_PROGRESSED)
-    assert event["lines"] == [{"line_number": 1, "status": "FAILED", "codes": ["outer_spaces"]}]
 
 
 def test_lines_that_fail_while_the_file_arrives_are_told_like_others(batches: BatchClient) -> None:
@@ -102,15 +71,6 @@ def test_a_batch_ends_when_no_worker_has_lines_of_it(batches: BatchClient) -> No
     (event,) = told(supplier, EventType.BATCH_ENDED)
     assert (event["state"], event["counts"]) == ("CANCELLED", {"IMPORTED": 5, "PENDING": 10})
     assert batches.get(batch_id)["finished_at"] is not None
-
-
-def test_a_batch_that_stops_with_its_supplier_has_ended(batches: BatchClient) -> None:
-    batches.start(batches.supplier.accounts(2))
-    batches.supplier.set_status(SupplierStatus.COMPLETE)
-    batches.work()
-    batches.work()
-    (event,) = told(batches.supplier)
-    assert (event["state"], event["counts"]) == ("STOPPED", {"PENDING": 2})
 
 
 def test_a_key_that_expires_is_told_of_thirty_seven_and_one_days_before(supplier: SupplierClient) -> None:

@@ -6,30 +6,6 @@ from support.messages import Message, noted_messages
 from support.wave_client import WaveClient
 
 
-def test_fields_have_bounds(administrator: ConsoleClient, batches: BatchClient) -> None:
-    (account,) = batches.supplier.accounts(1)
-    batches.run([account])
-    supplier = batches.supplier
-    undo = f"/suppliers/{supplier.code}/accounts/{account['external_account_number']}/undo/"
-    owned = {"organisation": supplier.organisation}
-    csrf = administrator.tokens("/password/")["csrf_token"]
-    for path, fields, name, bad, said in (
-        ("/setup/teams/new/", owned, "name", "n" * 129, "longer than 128"),
-        ("/suppliers/new/", {**owned, "profile": "strict"}, "code", "C" * 65, "longer than 64"),
-        (
-            "/suppliers/new/",
-            {**owned, "profile": "strict", "code": "C"},
-            "document_root",
-            "s3://b/" + "f" * 1018,
-            "longer than 1024",
-        ),
-        (undo, {}, "reason", "r" * 501, "longer than 500"),
-    ):
-        answer = administrator.post(path, {"csrf_token": csrf, **fields, name: bad})
-        assert answer.status_code == 400, (path, name)
-        assert said in answer.text, (path, name)
-
-
 def test_workers_are_told_at_once_of_what_a_form_begins(
     administrator: ConsoleClient, batches: BatchClient
 ) -> None:
