@@ -42,7 +42,7 @@ from transcripts.transcript import read_or_write, rewrite
 
 _FOLDER = Path(__file__).parent
 #: The pages during whose calls each supplier has a neighbour, which nothing touches.
-_BESIDE_NEIGHBOURS = {"again", "newer", "retried", "versions"}
+_BESIDE_NEIGHBOURS = {"again", "newer", "replace-more", "retried", "versions"}
 _ROLES = {
     "Anna": OperatorRole.ADMINISTER,
     "Omar": OperatorRole.OPERATE,
