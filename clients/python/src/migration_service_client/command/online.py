@@ -75,7 +75,9 @@ class Service:
         try:
             return kind(self.url, key, patience=self.patience)
         except ValueError:
-            raise CannotRunError(f"{self.url!r} is not an address that begins with https:// or http://.") from None
+            raise CannotRunError(
+                f"{self.url!r} is not an address that begins with https:// or http://."
+            ) from None
 
 
 def online(patience: float = 10.0) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
