@@ -26,6 +26,7 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.services.batches.error_thresholds import put_in_words
 from migration_service.services.batches.results.counts import count_open
 from migration_service.services.batches.results.pace import round_range
+from migration_service.services.batches.results.reverted import set_undone_apart
 from migration_service.services.reconciliation.differences import CURRENCY, is_amount
 from migration_service.states import BatchSource
 
@@ -64,6 +65,7 @@ def add_filters(app: Flask) -> None:
         duration=duration,
         clock_in=clock_in,
         done=count_done,
+        undone_apart=set_undone_apart,
         moment=moment,
         batch_name=name_batch,
         ago=ago,

@@ -30,6 +30,11 @@ class Standstill:
     code: str | None
     examples: list[ShownLine]
 
+    @property
+    def kind(self) -> str | None:
+        """Return the kind of the code for the page about it: `warning`, or None for an error."""
+        return None if self.code in (self.batch.error_counts or {}) else "warning"
+
 
 def explain_standstill(session: Session, batch: BatchReport, wave: str = "") -> Standstill | None:
     """Return why a batch is paused, or None if it is not. `wave` is the name of its wave in the audit."""

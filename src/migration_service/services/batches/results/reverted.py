@@ -33,6 +33,16 @@ def count_created(counts: Mapping[str, int]) -> int:
     return sum(counts.get(status, 0) for status in _EXISTING)
 
 
+def set_undone_apart(counts: Mapping[str, int], undone: int) -> dict[str, int]:
+    """Return counts by status with `undone` accounts as UNDONE, and no longer among those that exist."""
+    apart, left = {**counts, "UNDONE": undone}, undone
+    for status in _EXISTING:
+        here = min(left, apart.get(status, 0))
+        apart[status] = apart.get(status, 0) - here
+        left -= here
+    return apart
+
+
 def count_reverted(session: Session, batch_ids: Collection[UUID]) -> dict[UUID, Reverted]:
     """Return the Reverted of each of these batches that has any reverted accounts."""
     whole = (
