@@ -171,7 +171,7 @@ def _explain_misfit(
         return "has no ledger any more"
     closing = ledger.get("last_settlement_closing_date")
     is_settled = closing and booked["transaction_date"] <= date.fromisoformat(closing)
-    return f"is of a day before {closing}, up to which the ledger is settled now" if is_settled else None
+    return f"is not after {closing}, up to which the ledger is settled now" if is_settled else None
 
 
 def remove_old_version(
