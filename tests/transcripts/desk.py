@@ -241,13 +241,15 @@ class Desk:
         return "", 0
 
     def _work(self) -> tuple[str, int]:
-        sessions = self._waves.batches.resources.Session
-        for _ in range(2):
-            self._waves.run()
-            for supplier in self._suppliers.values():
-                BatchClient(supplier, self._waves.batches.resources).work()
+        resources = self._waves.batches.resources
+        # A plan that waits is looked at again and again, which writes.
+        for _ in range(6):
+            before = self._count_writes()
+            self._waves.sweep()
+            for supplier in {it.code: it for it in self._suppliers.values()}.values():
+                BatchClient(supplier, resources).work()
             self._create()
-            with sessions.begin() as session:
+            with resources.Session.begin() as session:
                 release_due(session)
             for table, do_piece in (
                 *((it.table, it.do_piece) for it in (UNDOS, COMPARISONS, GO_LIVES)),
@@ -256,9 +258,17 @@ class Desk:
                 for job_id in self._unfinished(table):
                     progress = Progress.WORKED
                     while progress is Progress.WORKED:
-                        with sessions.begin() as session:
+                        with resources.Session.begin() as session:
                             progress = do_piece(session, job_id)
+            if self._count_writes() == before:
+                break
         return "", 0
+
+    def _count_writes(self) -> int:
+        """Return how many transactions have written something so far."""
+        with self._waves.batches.resources.Session() as session:
+            number = session.scalar(text("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"))
+        return number or 0
 
     def _create(self) -> None:
         resources = self._waves.batches.resources
