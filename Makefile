@@ -232,10 +232,7 @@ build/site-venv/installed: tools/site/requirements.lock
 
 # Writes the pages that are generated from the code.
 docs: environment-dev
-	$(BIN)/python tools/error_docs.py
-	$(BIN)/python tools/event_docs.py
-	$(BIN)/python tools/field_reference.py
-	$(BIN)/python tools/settings_docs.py
+	$(BIN)/python tools/reference_pages.py
 
 clean:
 	rm -rf $(VENV) .make build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

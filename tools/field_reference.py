@@ -1,10 +1,9 @@
-"""Writes docs/suppliers/fields.md: `python tools/field_reference.py`. A test compares it with the schemas."""
+"""The text of docs/suppliers/fields.md, for `reference_pages`."""
 
 import inspect
 import re
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from marshmallow import Schema
@@ -15,9 +14,6 @@ from migration_payloads.schemas import fields as kinds
 from migration_payloads.schemas.account import AccountImportSchema
 from migration_payloads.schemas.coded import CodedLength
 from migration_service.schemas import added_data, requests
-
-ROOT = Path(__file__).parent.parent
-FILE = ROOT / "docs/suppliers/fields.md"
 
 #: The schemas that are shown, in this order. Nested schemas follow their parents.
 BODIES: tuple[type[Schema], ...] = (
@@ -131,11 +127,16 @@ def _meaning_of(schema: type[Schema]) -> str:
 
 
 def _row(name: str, field: Any) -> str:
-    text = f"- `{name}`{'*' * field.required}, {_kind(field)}: {_meaning(field)}"
-    return (
-        textwrap.fill(text, 150, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-        + "\n"
+    return filled(f"- `{name}`{'*' * field.required}, {_kind(field)}: {_meaning(field)}", 150)
+
+
+def filled(text: str, width: int) -> str:
+    """Return a paragraph or an item of a list as lines that are not wider than this, unless a word is."""
+    indent = "  " * text.startswith("- ")
+    lines = textwrap.wrap(
+        text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
+    return "\n".join([*lines, ""])
 
 
 def _meaning(field: Any) -> str:
@@ -164,8 +165,3 @@ def allowed_values(field: Any) -> list[str]:
     if isinstance(field, kinds.OpenChoice):
         return [str(word) for word in field.vocabulary]
     return [str(word) for it in field.validators if isinstance(it, OneOf) for word in it.choices]
-
-
-if __name__ == "__main__":
-    FILE.parent.mkdir(exist_ok=True)
-    FILE.write_text(render())

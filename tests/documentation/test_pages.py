@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import pytest
 from markdown_pages import write_pages
+from reference_pages import DOCS, WRITTEN
 
 from documentation.pages import PAGES, ROOT, anchors, commands, links
 from migration_service.cli import main
@@ -30,6 +31,11 @@ def test_every_link_has_a_target(page: Path) -> None:
         if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
             broken.append(link)
     assert not broken
+
+
+@pytest.mark.parametrize("page", WRITTEN)
+def test_a_page_that_is_written_from_the_code_is_up_to_date(page: str) -> None:
+    assert (DOCS / page).read_text() == WRITTEN[page](), "run `make docs`"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_IDS)

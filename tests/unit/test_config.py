@@ -3,8 +3,6 @@
 from dataclasses import MISSING, fields
 from pathlib import Path
 
-from settings_docs import FILE, render
-
 from migration_service.config import Settings, variable_of
 
 NEEDED = {
@@ -12,10 +10,6 @@ NEEDED = {
     "REDIS_URL": "redis://127.0.0.1/0",
     "MIGRATION_SERVICE_SECRET_KEY": "x" * 32,
 }
-
-
-def test_the_page_of_settings_is_the_generated_one() -> None:
-    assert FILE.read_text() == render(), "run `make docs`"
 
 
 def test_the_default_of_a_setting_is_a_value_that_its_variable_may_have(tmp_path: Path) -> None:
