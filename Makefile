@@ -130,7 +130,7 @@ compose-check: environment-dev
 # Installs the service on a Debian with systemd by the pages, block by block. It needs root, and Debian's debootstrap and
 # systemd-container.
 install-check: environment
-	$(BIN)/python tools/install_check.py $(ARGS)
+	PYTHONPATH=tests $(BIN)/python tools/install_check.py $(ARGS)
 
 # Runs the containers of deployment/kubernetes with their commands, users, probes and ends. It needs the same.
 kubernetes-containers: environment-dev

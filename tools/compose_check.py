@@ -14,11 +14,8 @@ import argparse
 import itertools
 import json
 import os
-import re
 import secrets
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -28,6 +25,7 @@ from pathlib import Path
 
 import requests
 import yaml
+from checks import ROOT, CheckError, exit_with, inspect, log_of, run, runbook_commands, say
 from debian_images import make_images
 
 from documentation.shell import blocks
@@ -35,15 +33,12 @@ from migration_service_client import Client, ClientError
 from migration_service_local.samples import generate_accounts, generate_lines
 from migration_service_local.servers.ports import random_free_port
 
-ROOT = Path(__file__).resolve().parent.parent
 SUPPLIER, TEAM = "COMPOSE_CHECK", "Compose check team"
 WORKERS = ("worker", "worker-batch", "worker-vendors", "worker-deliveries", "worker-maintenance")
 SERVICES = ("postgres", "valkey", "web", "proxy", *WORKERS, "beat", "flower")
 READY_SECONDS = 900
-
-
-class CheckError(Exception):
-    """A check failed. The message says which one."""
+#: Accounts of each of the two rounds.
+ACCOUNTS = 100
 
 
 class Project:
@@ -59,7 +54,7 @@ class Project:
 
         Raise CheckError with its output if it fails.
         """
-        return self._run([*self._compose, "-p", self.name, *arguments])
+        return run(*self._compose, "-p", self.name, *arguments, cwd=ROOT, env=self._environment).stdout
 
     def command(self, *arguments: str) -> dict[str, object]:
         """Run the operators' command in a web container, and return its JSON output."""
@@ -71,39 +66,11 @@ class Project:
         # A reader has a terminal.
         exact = commands.replace("docker-compose exec ", "docker-compose exec -T ")
         compose = f'docker-compose() {{ command {" ".join(self._compose)} -p {self.name} "$@"; }}\n'
-        self._run(["bash", "-euc", compose + exact])
+        run("bash", "-euc", compose + exact, cwd=ROOT, env=self._environment)
 
     def containers(self, service: str) -> list[str]:
         """Return the ids of a service's containers."""
         return self.compose("ps", "-q", service).split()
-
-    def inspect(self, container: str, template: str) -> str:
-        """Return one value that the engine reports about a container."""
-        return self._run(["docker", "inspect", "--format", template, container]).strip()
-
-    def logs(self, container: str) -> str:
-        """Return the log of a container."""
-        return self._run(["docker", "logs", container], stderr=subprocess.STDOUT)
-
-    def _run(self, arguments: list[str], stderr: int = subprocess.PIPE) -> str:
-        done = subprocess.run(
-            arguments,
-            check=False,
-            cwd=ROOT,
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-        )
-        if done.returncode:
-            said = f"{done.stdout}\n{done.stderr or ''}".strip()
-            raise CheckError(f"{' '.join(arguments)} ended with {done.returncode}:\n{said[-3000:]}")
-        return done.stdout
-
-
-def say(text: str) -> None:
-    """Print a line of progress."""
-    print(f"compose-check: {text}", flush=True)
 
 
 def make_environment(folder: Path) -> dict[str, str]:
@@ -117,8 +84,7 @@ def make_environment(folder: Path) -> dict[str, str]:
     folder.mkdir(mode=0o700)
     (folder / "MIGRATION_SERVICE_METRICS_TOKEN").write_text(secrets.token_urlsafe(16))
     (folder / "MIGRATION_SERVICE_METRICS_TOKEN").chmod(0o444)
-    script = ["sh", str(ROOT / "deployment/secrets.sh")]
-    subprocess.run(script, check=True, env=os.environ | environment, cwd=folder)
+    run("sh", str(ROOT / "deployment/secrets.sh"), env=os.environ | environment, cwd=folder)
     return environment
 
 
@@ -126,9 +92,9 @@ def wait_until_healthy(project: Project, services: tuple[str, ...]) -> None:
     """Return when every container of these services is healthy."""
     deadline = time.monotonic() + READY_SECONDS
     for container in itertools.chain.from_iterable(map(project.containers, services)):
-        while (state := project.inspect(container, "{{.State.Health.Status}}")) != "healthy":
+        while (state := inspect(container, "{{.State.Health.Status}}")) != "healthy":
             if time.monotonic() > deadline or state == "unhealthy":
-                raise CheckError(f"{container} is {state}:\n{project.logs(container)[-3000:]}")
+                raise CheckError(f"{container} is {state}:\n{log_of(container)[-3000:]}")
             time.sleep(1)
 
 
@@ -137,7 +103,7 @@ def check_hardening(project: Project) -> None:
     for service in ("web", *WORKERS, "beat", "flower"):
         for container in project.containers(service):
             template = "{{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}} {{.Config.User}}"
-            found = project.inspect(container, template)
+            found = inspect(container, template)
             if found != "true [ALL] migration":
                 raise CheckError(f"{service} is not restricted as expected: {found}")
 
@@ -149,10 +115,10 @@ def check_secrets(project: Project, folder: Path) -> None:
     for service in SERVICES:
         expected = set(described[service]["secrets"])
         for container in project.containers(service):
-            known = project.inspect(container, "{{json .Config}}")
+            known = inspect(container, "{{json .Config}}")
             if any(text in known for text in values):
                 raise CheckError(f"The engine shows a secret of {service}.")
-            mounts = project.inspect(container, "{{range .Mounts}}{{.Destination}} {{end}}").split()
+            mounts = inspect(container, "{{range .Mounts}}{{.Destination}} {{end}}").split()
             found = {name for name in mounts if name.startswith("/run/secrets/")}
             if found != {f"/run/secrets/{name}" for name in expected}:
                 raise CheckError(f"{service} has the secrets {sorted(found)}. Expected: {sorted(expected)}.")
@@ -192,7 +158,7 @@ def client_of(url: str, certificate: str | None, api_key: str) -> Iterator[Clien
 def check_everybody_worked(project: Project) -> None:
     """Check that each web container answered process requests, and each worker created accounts."""
     for service, sign in (("web", "account-import-process/process/ 201"), ("worker", '"state": "SUCCESS"')):
-        done = [project.logs(container).count(sign) for container in project.containers(service)]
+        done = [log_of(container).count(sign) for container in project.containers(service)]
         say(f"{service}: {' + '.join(map(str, done))}")
         if not all(done):
             raise CheckError(f"A container of {service} did no work: {done}")
@@ -256,19 +222,9 @@ def check_runbooks(project: Project, port: str) -> None:
             wait_until_healthy(project, SERVICES)
 
 
-def runbook_commands(column: int) -> list[str]:
-    """Return the commands of a column of the table in the runbooks."""
-    table = (ROOT / "docs/operators/runbooks.md").read_text().partition("\n## ")[0]
-    rows = [line.split(" | ")[column] for line in table.splitlines() if line.startswith("| ")]
-    starts = ("docker-compose ", "curl ", "kubectl ")
-    commands = [it for cell in rows for it in re.findall("`([^`]+)`", cell) if it.startswith(starts)]
-    if len(commands) < 5:
-        raise CheckError("The table of the runbooks has fewer commands than it had.")
-    return commands
-
-
-def check(count: int, folder: Path) -> None:
+def check(folder: Path) -> None:
     """Run all checks, with secrets in a new folder. Raise CheckError if one fails."""
+    count = ACCOUNTS
     environment = make_environment(folder)
     project = Project(environment)
     url, certificate = f"https://{environment['WEB_PORT']}", str(folder / "TLS_CERTIFICATE")
@@ -294,22 +250,16 @@ def check(count: int, folder: Path) -> None:
         say(f"{10 * count} more as a batch in {seconds:.1f} s")
         check_runbooks(project, environment["WEB_PORT"])
         check_metrics(url, certificate, (folder / "MIGRATION_SERVICE_METRICS_TOKEN").read_text(), 12 * count)
-    say("passed")
 
 
 def main() -> None:
-    """Run the checks. If one fails, exit with its message and status 1."""
+    """Run the checks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--accounts", type=int, default=100, help="accounts of each of the two rounds")
     parser.add_argument("--debian", action="store_true", help="make the base images of Debian's packages")
-    arguments = parser.parse_args()
-    os.environ.update(make_images() if arguments.debian else {})
-    try:
-        with tempfile.TemporaryDirectory(prefix="compose-check-") as folder:
-            check(arguments.accounts, Path(folder) / "secrets")
-    except CheckError as error:
-        sys.exit(f"compose-check: {error}")
+    os.environ.update(make_images() if parser.parse_args().debian else {})
+    with tempfile.TemporaryDirectory(prefix="compose-check-") as folder:
+        check(Path(folder) / "secrets")
 
 
 if __name__ == "__main__":
-    main()
+    exit_with(main)

@@ -11,10 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page
-
 from migration_service.config import load_saved_settings
-from support.browser import CHROMIUM, open_browser
+from support.browser import CHROMIUM, Visitor, open_browser
 from support.servers import COMMAND, RunningService
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -56,7 +54,11 @@ def main() -> None:
                 }
                 for name, (path, options) in pictures.items():
                     file = FOLDER / f"console-{name}.png"
-                    _take(browser, f"{base}{path}", password.strip(), file, options)
+                    with Visitor.arrive(browser, base, **({"viewport": _LARGE} | options)) as visitor:
+                        visitor.log_in("admin", password.strip())
+                        visitor.open(path)
+                        visitor.page.screenshot(path=file)
+                    print(f"{file.relative_to(ROOT)}: {file.stat().st_size} bytes")
 
 
 def _run(home: Path, *arguments: str) -> str:
@@ -105,24 +107,6 @@ def _failed_line(home: Path, batch_id: str, code: str) -> int:
     first = _run(home, "batches", "results", batch_id, "--status", "FAILED", "--code", code).splitlines()
     found = first or _run(home, "batches", "results", batch_id, "--status", "FAILED").splitlines()
     return int(json.loads(found[0])["line_number"])
-
-
-def _log_in(page: Page, base: str, password: str) -> None:
-    page.goto(f"{base}/login/")
-    page.fill("#name", "admin")
-    page.fill("#password", password)
-    page.click("form[action$='/login/'] button")
-    page.wait_for_url(f"{base}/")
-
-
-def _take(browser: Browser, address: str, password: str, file: Path, options: dict[str, Any]) -> None:
-    context = browser.new_context(**({"viewport": _LARGE, "locale": "en-GB"} | options))
-    page = context.new_page()
-    _log_in(page, address.partition("/console")[0] + "/console", password)
-    page.goto(address)
-    page.screenshot(path=file)
-    print(f"{file.relative_to(ROOT)}: {file.stat().st_size} bytes")
-    context.close()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from install_check import DEBIAN, ROOT, make_debian
+from checks import ROOT, docker
+from install_check import DEBIAN, make_debian
 
 _NAME = "migration-service-check"
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -30,6 +31,5 @@ def make_images() -> dict[str, str]:
         (context / "pip.conf").write_text(_PIP.read_text() if _PIP.exists() else "")
         for target in ("python", "postgres", "valkey", "nginx"):
             name = names[f"{target.upper()}_IMAGE"] = f"{_NAME}/{target}"
-            build = ["docker", "build", "--quiet", "--target", target, "--tag", name, str(context)]
-            subprocess.run(build, stdout=subprocess.DEVNULL, check=True)
+            docker("build", "--quiet", "--target", target, "--tag", name, str(context))
     return names

@@ -20,17 +20,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from checks import ROOT, CheckError, exit_with, run, runbook_commands, say
+
+from documentation.shell import blocks
+
 WORK = ROOT / "build/install"
 DEBIAN = WORK / "root"
 _PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "python3", "python3-venv", "postgresql", "redis-server", "sudo"),
     *("curl", "openssl", "ca-certificates", "iproute2", "procps", "nginx"),
 )
-_BLOCK = re.compile(
-    r"^<!-- elsewhere: `make install-check`: [^\n]* -->\n```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL
-)
-
 _ASK = "curl -sf --max-time 10 --cacert /etc/nginx/migration-service.pem https://localhost/health/ready"
 
 #: What a reader does before the block with this number of a page, because the page says it in prose.
@@ -73,34 +72,16 @@ _READER = {
 }
 
 
-class CheckError(Exception):
-    """A block, or what must be so after it, has failed."""
-
-
-def say(text: str) -> None:
-    """Print a line about what is being done."""
-    print(f"install-check: {text}", flush=True)
-
-
 def make_debian() -> None:
     """Make a Debian in `DEBIAN`, with the sources of this machine, unless it is there."""
     if (DEBIAN / "etc/debian_version").exists():
         return
-    targets = subprocess.run(
-        ["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split("\n")
+    targets = run("apt-get", "indextargets", "--format", "$(SITE) $(RELEASE)").stdout.split("\n")
     release = re.findall(r"^VERSION_CODENAME=(\w+)$", Path("/etc/os-release").read_text(), re.MULTILINE)[0]
     site = next(line.split()[0] for line in targets if line.split()[1:] == [release])
     WORK.mkdir(parents=True, exist_ok=True)
     say(f"debootstrap {release}, some minutes")
-    subprocess.run(
-        ["debootstrap", "--variant=minbase", f"--include={','.join(_PACKAGES)}", release, str(DEBIAN), site],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
+    run("debootstrap", "--variant=minbase", f"--include={','.join(_PACKAGES)}", release, str(DEBIAN), site)
 
 
 class Host:
@@ -111,14 +92,10 @@ class Host:
 
     def run(self, script: str, *, check: bool = True) -> str:
         """Run a script as root of the host. Return its output. Raise CheckError if it fails."""
-        done = subprocess.run(
-            [
-                *("nsenter", "-t", str(self._leader), "-m", "-u", "-i", "-n", "-p", "-r", "-w"),
-                *("bash", "-euo", "pipefail", "-c", f"cd\n{script}"),
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
+        return run(
+            *("nsenter", "-t", str(self._leader), "-m", "-u", "-i", "-n", "-p", "-r", "-w"),
+            *("bash", "-euo", "pipefail", "-c", f"cd\n{script}"),
+            check=check,
             env={
                 "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
                 "HOME": "/root",
@@ -128,12 +105,7 @@ class Host:
                 "PIP_FIND_LINKS": "/wheels",
             },
             timeout=900,
-        )
-        if check and done.returncode:
-            raise CheckError(
-                f"status {done.returncode} of\n{script}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-            )
-        return done.stdout
+        ).stdout
 
     def wait(self, script: str, seconds: float) -> None:
         """Wait until a script ends with 0. Raise CheckError if it does not within `seconds`."""
@@ -155,22 +127,14 @@ def booted() -> Iterator[Host]:
     locked = WORK / "requirements.lock"
     lines = (ROOT / "requirements.lock").read_text()
     locked.write_text(re.sub(r" ; python_full_version < [^\\\n]*", " ", lines))
-    subprocess.run(
-        [
-            *(sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--no-deps"),
-            *("--dest", str(wheels), "--requirement", str(locked)),
-        ],
-        check=True,
+    run(
+        *(sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--no-deps"),
+        *("--dest", str(wheels), "--requirement", str(locked)),
     )
     command = [
-        "systemd-nspawn",
-        f"--directory={DEBIAN}",
-        "--ephemeral",
-        "--boot",
-        "--register=no",
-        "--keep-unit",
+        *("systemd-nspawn", f"--directory={DEBIAN}", "--ephemeral", "--boot", "--register=no", "--keep-unit"),
+        *("--private-network", "--machine=install-check", f"--bind-ro={wheels}:/wheels"),
     ]
-    command += ["--private-network", "--machine=install-check", f"--bind-ro={wheels}:/wheels"]
     with (WORK / "console.log").open("w") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
@@ -189,10 +153,8 @@ def _leader(process: "subprocess.Popen[bytes]") -> int:
     for _ in range(600):
         found = children.read_text().split() if process.poll() is None else []
         for child in found:
-            host = Host(int(child))
-            if "running" in host.run(
-                "systemctl is-system-running || true", check=False
-            ) or "degraded" in host.run("systemctl is-system-running || true", check=False):
+            state = Host(int(child)).run("systemctl is-system-running", check=False)
+            if "running" in state or "degraded" in state:
                 return int(child)
         time.sleep(1)
     raise CheckError(f"The Debian does not boot: {WORK / 'console.log'}")
@@ -200,10 +162,10 @@ def _leader(process: "subprocess.Popen[bytes]") -> int:
 
 def carry_out(host: Host, page: str) -> None:
     """Run the blocks of a page in their order."""
-    blocks = _BLOCK.findall((ROOT / "docs/operators" / page).read_text())
-    if not blocks:
+    found = [it.text for it in blocks(ROOT / "docs/operators" / page) if "make install-check" in it.elsewhere]
+    if not found:
         raise CheckError(f"{page} has no block for this check.")
-    for number, block in enumerate(blocks):
+    for number, block in enumerate(found):
         say(f"{page}, block {number + 1}: {block.strip().splitlines()[0]}")
         host.run(_READER.get((page, number), "") + "\n" + block)
 
@@ -227,9 +189,7 @@ def failed_during(host: Host, act: str) -> tuple[int, int]:
 def try_runbooks(host: Host) -> None:
     """Run what the runbooks say for hosts: as root, as `postgres`, and with the role of the service."""
     page = (ROOT / "docs/operators/runbooks.md").read_text()
-    table = page.partition("\n## ")[0].splitlines()
-    rows = [line.split(" | ")[1] for line in table if line.startswith("| ")]
-    commands = [command for cell in rows for command in re.findall("`([^`]+)`", cell)]
+    commands = runbook_commands(column=1)
     commands += re.findall("`(sudo -u postgres psql [^`]+)`", page)
     commands += re.findall(r'^psql "\$DATABASE_URL".*', page, re.MULTILINE)
     another = "(SELECT max(pid) FROM pg_stat_activity WHERE usename = 'migration_service')"
@@ -283,25 +243,20 @@ def check(host: Host) -> None:
 
 
 def main() -> None:
-    """Run the check. Exit with status 1 and the block at fault if one fails."""
+    """Run the check."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--keep", action="store_true", help="wait for Enter before the Debian is thrown away")
     arguments = parser.parse_args()
-    started = time.monotonic()
-    try:
-        make_debian()
-        with booted() as host:
-            try:
-                check(host)
-            finally:
-                if arguments.keep:
-                    input(f"nsenter -t {host._leader} -a bash     Enter ends it.")
-    except CheckError as error:
-        sys.exit(f"install-check: {error}")
-    say(f"passed in {time.monotonic() - started:.0f} s")
+    make_debian()
+    with booted() as host:
+        try:
+            check(host)
+        finally:
+            if arguments.keep:
+                input(f"nsenter -t {host._leader} -a bash     Enter ends it.")
 
 
 if __name__ == "__main__":
-    main()
+    exit_with(main)

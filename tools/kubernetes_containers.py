@@ -16,24 +16,14 @@ import os
 import re
 import shlex
 import socket
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import requests
-from compose_check import (
-    SUPPLIER,
-    TEAM,
-    CheckError,
-    Project,
-    make_environment,
-    migrate,
-    runbook_commands,
-    wait_until_healthy,
-)
+from checks import CheckError, docker, exit_with, inspect, log_of, runbook_commands, say
+from compose_check import SUPPLIER, TEAM, Project, make_environment, migrate, wait_until_healthy
 from debian_images import make_images
 from kubernetes_check import OVERLAY, build, pods
 
@@ -50,19 +40,6 @@ _IMAGES = {
 _LEAVING = 10.0
 
 
-def say(text: str) -> None:
-    """Print a line of progress."""
-    print(f"kubernetes-containers: {text}", flush=True)
-
-
-def docker(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run a command of the engine. Raise CheckError if it fails."""
-    done = subprocess.run(["docker", *arguments], check=False, capture_output=True, text=True)
-    if check and done.returncode:
-        raise CheckError(f"docker {' '.join(arguments)}:\n{done.stdout}\n{done.stderr}")
-    return done
-
-
 class Container:
     """One container of a pod."""
 
@@ -72,15 +49,11 @@ class Container:
         self.grace = node.pods[pod].get("terminationGracePeriodSeconds", 30)
         self._pod = f"{node.name}-{pod}-service"
 
-    def inspect(self, template: str) -> str:
-        """Return what the engine knows about the container."""
-        return docker("inspect", "--format", template, self.name).stdout.strip()
-
     @property
     def address(self) -> str:
         """The address of the pod."""
         template = "{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}"
-        return docker("inspect", "--format", template, self._pod).stdout.split()[0]
+        return inspect(self._pod, template).split()[0]
 
     def wait_until_started(self) -> None:
         """Ask the startup probe as often as it says, and then each other probe once."""
@@ -94,7 +67,7 @@ class Container:
             time.sleep(self._said[first]["periodSeconds"])
         for kind in ("startupProbe", "readinessProbe", "livenessProbe"):
             if kind in self._said and not self.answers(kind):
-                raise CheckError(f"{kind} of {self.name} fails:\n{self.log()}")
+                raise CheckError(f"{kind} of {self.name} fails:\n{log_of(self.name)[-3000:]}")
         say(f"{self.name}: its probes succeed after {time.monotonic() - started:.1f} s")
 
     def answers(self, kind: str) -> bool:
@@ -114,19 +87,17 @@ class Container:
         except OSError:  # that of requests, too
             return False
 
-    def log(self) -> str:
-        """Return the end of the container's log."""
-        done = docker("logs", "--tail", "40", self.name)
-        return done.stdout + done.stderr
-
     def end(self) -> None:
         """Tell it to end. Check that it does before the node would kill it, and with status 0."""
         started = time.monotonic()
         docker("stop", "--time", str(self.grace), self.name)
-        seconds, status = time.monotonic() - started, self.inspect("{{.State.ExitCode}}")
+        self.check_end(time.monotonic() - started, inspect(self.name, "{{.State.ExitCode}}"))
+
+    def check_end(self, seconds: float, status: str) -> None:
+        """Check that it has ended by itself in time."""
         say(f"{self.name}: ends after {seconds:.1f} of {self.grace} s with status {status}")
         if status != "0" or seconds > self.grace:
-            raise CheckError(f"{self.name} does not end by itself:\n{self.log()}")
+            raise CheckError(f"{self.name} does not end by itself:\n{log_of(self.name)[-3000:]}")
 
 
 class Node:
@@ -260,13 +231,12 @@ def check(folder: Path) -> None:
     finally:
         node.remove()
         project.compose("down", "--volumes", "--timeout", "45")
-    say("passed")
 
 
 def _run_revisions(node: Node) -> None:
     (revisions,) = node.start("revisions")
     status = docker("wait", revisions.name).stdout.strip()
-    say(f"{revisions.name}: {revisions.log().strip()}")
+    say(f"{revisions.name}: {log_of(revisions.name).strip()}")
     if status != "0":
         raise CheckError(f"The revisions end with {status}.")
 
@@ -305,26 +275,20 @@ def _end_web(web: Container, proxy: Container, url: str, certificate: str) -> No
         if requests.get(url, verify=certificate, timeout=5).status_code != requests.codes.ok:
             raise CheckError("A web server that was told to end does not answer.")
     status = docker("wait", web.name).stdout.strip()
-    seconds = time.monotonic() - until + _LEAVING / 2
-    say(f"{web.name}: ends after {seconds:.1f} of {web.grace} s with status {status}")
-    if status != "0" or seconds > web.grace:
-        raise CheckError(f"{web.name} does not end by itself:\n{web.log()}")
+    web.check_end(time.monotonic() - until + _LEAVING / 2, status)
     proxy.end()
 
 
 def main() -> None:
-    """Run the checks. If one fails, exit with its message and status 1."""
+    """Run the checks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--debian", action="store_true", help="make the base images of Debian's packages")
     os.environ["MIGRATION_SERVICE_IMAGE"] = "migration-service:latest"
     os.environ.update(make_images() if parser.parse_args().debian else {})
-    try:
-        with tempfile.TemporaryDirectory(prefix="kubernetes-containers-") as folder:
-            Path(folder).chmod(0o755)
-            check(Path(folder))
-    except CheckError as error:
-        sys.exit(f"kubernetes-containers: {error}")
+    with tempfile.TemporaryDirectory(prefix="kubernetes-containers-") as folder:
+        Path(folder).chmod(0o755)
+        check(Path(folder))
 
 
 if __name__ == "__main__":
-    main()
+    exit_with(main)
