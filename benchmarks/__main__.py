@@ -8,42 +8,29 @@ import click
 from benchmarks import chaos, neighbours, report
 from benchmarks.bench import FULL, QUICK, Bench, Row
 from benchmarks.compare import compare_checkouts
-from benchmarks.measures import (
-    added_data,
-    batches,
-    client,
-    events,
-    growth,
-    lists,
-    processing,
-    queues,
-    staging,
-    undo,
-)
+from benchmarks.measures import batches, client, growth, queues, reading, single
 from benchmarks.prepare import running_bench, say
 from benchmarks.probes import PROBES
-from benchmarks.stack import peers_python
-from benchmarks.wrk import require_wrk
 
 #: In this order, because the last one fills the tables.
 MEASURES: dict[str, Callable[[Bench], Row | list[Row]]] = {
-    "stage": staging.measure_staging,
-    "validate": staging.measure_validation,
-    "process-one": processing.measure_one_client,
-    "process-many": processing.measure_many_clients,
-    "status": staging.measure_status,
+    "stage": single.measure_staging,
+    "validate": single.measure_validation,
+    "process-one": single.measure_one_client,
+    "process-many": single.measure_many_clients,
+    "status": single.measure_status,
     "client": client.measure_client,
     "check": batches.measure_checking,
     "import": batches.measure_import,
     "reconcile": batches.measure_reconciliation,
-    "added-data": added_data.measure_added_data,
-    "undo": undo.measure_undo,
-    "memory": lists.measure_memory,
-    "events": events.measure_feed,
+    "added-data": batches.measure_added_data,
+    "undo": batches.measure_undo,
+    "memory": reading.measure_memory,
+    "events": reading.measure_feed,
     "queues": queues.measure_queues,
     "pinned": queues.measure_pinned_horizon,
     "growth": growth.measure_growth,
-    "list": lists.measure_list,
+    "list": reading.measure_list,
 }
 
 
@@ -66,14 +53,12 @@ def main(
     """Measure the service and its peers on this machine. Compare ratios of one run."""
     if context.invoked_subcommand:
         return
-    require_wrk()
     extent = QUICK if quick else FULL
     if compare:
         names = [name for name in PROBES if not only or name in only]
         table = compare_checkouts(compare, names, extent, rounds, quick=quick)
         sys.stdout.write(f"{report.describe_machine()}\n\n{table}\n")
         return
-    peers_python()
     rows: list[Row] = []
     say("starting servers, the service and its peers ...")
     with running_bench(extent, 500 if quick else 2_000, peers=True) as bench:

@@ -1,23 +1,25 @@
 """What every measure needs: the running stack, the prepared requests, and the time to measure."""
 
 import json
-import os
-import statistics
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import sub, truediv
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, Literal
 
 from sqlalchemy.orm import Session, sessionmaker
 
-from benchmarks.costs import metered
+from benchmarks.costs import Meter, metered
 from benchmarks.seed import sessions
-from benchmarks.stack import PROCESSES, Stack, peer_environment, peers_python
-from benchmarks.wrk import run_wrk
+from benchmarks.stack import PEER_ENVIRONMENT, PEERS_PYTHON, PROCESSES, Stack
 from migration_service.celery_app import create_celery
 from migration_service.tasks.app import MigrationCelery
+
+_HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,11 @@ class Bench:
         return f"http://127.0.0.1:{self.stack.web_port}"
 
     @property
+    def interface(self) -> str:
+        """What the addresses of the interface begin with."""
+        return f"{self.url}/v1/data-import"
+
+    @property
     def peer_url(self) -> str:
         """The address of the web peer."""
         return f"http://127.0.0.1:{self.peer_port}"
@@ -119,23 +126,46 @@ class Bench:
         self._next_number += count
         return first
 
-    def load(self, url: str, **options: Any) -> Reading:
-        """Put load on `url` with the options of `run_wrk`."""
+    def load(
+        self,
+        url: str,
+        mode: str,
+        seconds: float,
+        clients: int,
+        *,
+        bodies: Path = Path("/dev/null"),
+        first: int = 0,
+        count: int = 1_000_000_000,
+    ) -> Reading:
+        """Let wrk send requests to `url` for `seconds` from `clients` clients. load.lua has the modes.
+
+        `count` external account numbers are used, from `first` on. Exit if an answer is not 2xx.
+        """
+        threads = min(2, clients)
+        command = [
+            *("wrk", "--threads", str(threads), "--connections", str(clients), "--timeout", "60s"),
+            *("--duration", f"{max(1, round(seconds))}s", "--script", str(_HERE / "load.lua"), url),
+            *("--", mode, str(bodies), self.token, str(first), str(count // threads)),
+        ]
         with metered(self.stack) as meter:
-            load = run_wrk(url, token=self.token, **options)
-        return Reading(load.requests, load.rate, load.p50_ms, load.p95_ms, meter.of_one(load.requests))
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        _, _, result = done.stdout.partition("RESULT ")
+        if done.returncode or not result:
+            sys.exit(f"wrk failed on {url}:\n{done.stdout}\n{done.stderr}")
+        load = json.loads(result)
+        if load["refused"] or load["broken"]:
+            sys.exit(f"Of {load['requests']}, {load['refused']} were refused, {load['broken']} broken: {url}")
+        return _reading_of(load, meter)
 
     def peer_reading(self, *arguments: str) -> Reading:
         """Run a script of the peers that prints the latencies of its requests."""
         with metered(self.stack) as meter:
             result = self.peer(*arguments)
-        count, seconds = result["requests"], result["seconds"]
-        costs = meter.of_one(count) | result.get("costs", {})
-        return Reading(count, count / seconds, result["p50_ms"], result["p95_ms"], costs)
+        return _reading_of(result, meter)
 
-    def peer(self, *arguments: str) -> dict[str, Any]:
+    def peer(self, script: str, *arguments: str) -> dict[str, Any]:
         """Return what a script of the peers printed (JSON)."""
-        environment = peer_environment() | {
+        environment = PEER_ENVIRONMENT | {
             "REDIS_URL": self.stack.settings.redis_url,
             "DATABASE_URL": self.stack.settings.owner_database_url,
             "SERVICE_URL": self.url,
@@ -143,19 +173,25 @@ class Bench:
             "NORMALIZE__WORKERS": str(PROCESSES),
             "RUNTIME__DLTHUB_TELEMETRY": "false",
         }
-        script, *rest = arguments
-        path = Path(__file__).parent / "peers" / script
-        done = subprocess.run(
-            [peers_python(), str(path), *rest],
-            env=environment | {"LC_ALL": os.environ.get("LC_ALL", "C.UTF-8")},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = [str(PEERS_PYTHON), str(_HERE / "peers" / script), *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"{script} failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
         result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
         return result
+
+
+def _reading_of(result: dict[str, Any], meter: Meter) -> Reading:
+    """Return the reading of requests that all have been answered."""
+    count = result["requests"]
+    costs = meter.of_one(count) | result.get("costs", {})
+    return Reading(count, count / result["seconds"], result["p50_ms"], result["p95_ms"], costs)
+
+
+def median_costs(readings: Sequence[Reading]) -> dict[str, float]:
+    """Return the milliseconds of processor time of one request or account, by program."""
+    programs = sorted({program for reading in readings for program in reading.costs})
+    return {name: median(reading.costs.get(name, 0.0) for reading in readings) for name in programs}
 
 
 def alternate(rounds: int, *measures: Callable[[], Reading]) -> list[list[Reading]]:
@@ -168,30 +204,55 @@ def alternate(rounds: int, *measures: Callable[[], Reading]) -> list[list[Readin
     return readings
 
 
+def row_of_rates(what: str, unit: str, readings: Sequence[Reading], needed: float | None) -> Row:
+    """Return the row of a rate that is compared with nothing. It is for information if nothing is needed."""
+    rate = median(reading.rate for reading in readings)
+    if needed is None:
+        return Row(what, rate, unit, "for information", None, readings=readings)
+    return Row(what, rate, unit, f"at least {needed:,}", rate >= needed, readings=readings)
+
+
 def compared_rates(
     what: str,
     unit: str,
     readings: Sequence[Sequence[Reading]],
     *,
     peer_name: str,
-    goal: str,
+    than: str,
     needed: float | None,
 ) -> Row:
     """Return the row of a rate and that of a peer. `readings` has both from the same rounds.
 
-    The ratio is the median over the rounds. `needed` is the goal's, or None if there is none.
+    The ratio is the median over the rounds. The goal is `needed` times `than`, or just `than`.
     """
     mine, peers = readings
-    ratio = statistics.median(one.rate / other.rate for one, other in zip(mine, peers, strict=True))
+    ratio = median(one.rate / other.rate for one, other in zip(mine, peers, strict=True))
     return Row(
         what,
-        statistics.median(each.rate for each in mine),
+        median(each.rate for each in mine),
         unit,
-        goal,
+        than if needed is None else f"at least {needed} x {than}",
         None if needed is None else ratio >= needed,
-        statistics.median(each.rate for each in peers),
+        median(each.rate for each in peers),
         peer_name,
         mine,
         peers,
         {"ratio": ratio},
     )
+
+
+def compared_times(
+    what: str,
+    readings: Sequence[Sequence[Reading]],
+    *,
+    peer_name: str,
+    goal: str,
+    relation: Literal["ratio", "difference"],
+    most: float,
+) -> Row:
+    """Return the row of the median time of a request and that of a peer, whose relation is at most `most`."""
+    mine, peers = readings
+    ours, theirs = ([it.p50_ms or 0.0 for it in each] for each in readings)
+    found = median(map(truediv if relation == "ratio" else sub, ours, theirs))
+    more: dict[str, Any] = {relation: found}
+    return Row(what, median(ours), "ms", goal, found <= most, median(theirs), peer_name, mine, peers, more)

@@ -20,9 +20,9 @@ import statistics
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -75,45 +75,39 @@ class Replicas(Stack):
         queues = "interactive,batch,vendors,maintenance"
         self._start(self._programs.worker(f"replica-{number}", queues, concurrency=2))
 
-    def connect(self) -> psycopg.Connection:
-        """Open a connection of the superuser, in autocommit mode."""
-        return self.postgres.connect_as_superuser(DATABASE)
-
     def _spawn(self, program: Program) -> Child:
         if program.name == "postgres":
             program = replace(program, arguments=[*program.arguments, *_POSTGRES])
         return super()._spawn(program)
 
 
-class Producer(threading.Thread):
+class Producer:
     """Stages accounts and orders batches of them. What it cannot store is not made up for."""
 
-    def __init__(self, stack: Stack, rate: float) -> None:
-        super().__init__(name="producer", daemon=True)
+    def __init__(self, stack: Replicas, rate: float) -> None:
         self.rate = rate
         self.refused = 0
-        self._stack, self._number = stack, _FIRST_NUMBER
+        self._number = _FIRST_NUMBER
         self._sessions, self._celery = sessions(stack.settings), create_celery(stack.settings)
         self._over = threading.Event()
-        self._error: BaseException | None = None
 
-    def run(self) -> None:
-        """Produce until `end`."""
-        try:
-            before = time.monotonic()
-            while not self._over.wait(max(0.0, before + 1 - time.monotonic())):
-                now = time.monotonic()
-                self.produce(round(self.rate * (now - before)))
-                before = now
-        except BaseException as error:
-            self._error = error
+    @contextmanager
+    def producing(self) -> Iterator[None]:
+        """Produce once a second until the end of the block."""
+        with ThreadPoolExecutor(1) as pool:
+            done = pool.submit(self._produce_on)
+            try:
+                yield
+            finally:
+                self._over.set()
+            done.result()
 
-    def end(self) -> None:
-        """Stop producing. Raise what ended it before."""
-        self._over.set()
-        self.join()
-        if self._error:
-            raise self._error
+    def _produce_on(self) -> None:
+        before = time.monotonic()
+        while not self._over.wait(max(0.0, before + 1 - time.monotonic())):
+            now = time.monotonic()
+            self.produce(round(self.rate * (now - before)))
+            before = now
 
     def produce(self, count: int) -> None:
         """Stage so many accounts, and order a batch of them."""
@@ -136,6 +130,14 @@ class Scene:
     producer: Producer
 
 
+@contextmanager
+def lasting(seconds: float) -> Iterator[float]:
+    """Yield when the time will be up, and wait for that at the end of the block."""
+    until = time.monotonic() + seconds
+    yield until
+    time.sleep(max(0.0, until - time.monotonic()))
+
+
 def clean(_scene: Scene, seconds: float) -> None:
     """Let it work."""
     time.sleep(seconds)
@@ -145,15 +147,13 @@ def restart_postgres(scene: Scene, seconds: float) -> None:
     """Take PostgreSQL away for half of the time."""
     scene.stack.stop("postgres")
     time.sleep(seconds / 2)
-    until = time.monotonic() + seconds / 2
-    scene.stack.start("postgres")
-    time.sleep(max(0.0, until - time.monotonic()))
+    with lasting(seconds / 2):
+        scene.stack.start("postgres")
 
 
 def kill_backends(scene: Scene, seconds: float) -> None:
     """Twice a second, end every connection that is in a transaction."""
-    until = time.monotonic() + seconds
-    with scene.stack.connect() as connection:
+    with scene.stack.connect() as connection, lasting(seconds) as until:
         while time.monotonic() < until:
             connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s "
@@ -185,13 +185,11 @@ def start_worker(scene: Scene, seconds: float) -> None:
 
 def kill_worker_repeatedly(scene: Scene, seconds: float) -> None:
     """Every twenty seconds, kill one of two workers, and start it a second later."""
-    until = time.monotonic() + seconds
-    while time.monotonic() + _KILL_EVERY < until:
-        time.sleep(_KILL_EVERY)
-        scene.stack.kill("replica-0")
-        time.sleep(1)
-        scene.stack.start_worker(0)
-    time.sleep(max(0.0, until - time.monotonic()))
+    with lasting(seconds) as until:
+        while time.monotonic() + _KILL_EVERY < until:
+            time.sleep(_KILL_EVERY)
+            kill_worker(scene, 1)
+            start_worker(scene, 0)
 
 
 def stay_in_transaction(scene: Scene, seconds: float) -> None:
@@ -210,9 +208,9 @@ def produce_more(scene: Scene, seconds: float) -> None:
 
 def read_the_queue(scene: Scene, seconds: float) -> None:
     """Count the queue's rows ten times a second on four connections, each with one snapshot."""
-    until = time.monotonic() + seconds
 
     def read(_reader: int) -> None:
+        until = time.monotonic() + seconds
         with scene.stack.connect() as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             while time.monotonic() < until:
@@ -300,11 +298,10 @@ def run(scenario: Scenario, part: float) -> Result:
         scene.producer.produce(_TEMPLATES)
         _wait_until_done(scene)  # the workers have started
         began = [time.time()]
-        scene.producer.start()
-        for act, seconds in scenario.phases:
-            act(scene, seconds / part)
-            began.append(time.time())
-        scene.producer.end()
+        with scene.producer.producing():
+            for act, seconds in scenario.phases:
+                act(scene, seconds / part)
+                began.append(time.time())
         drained = _wait_until_done(scene) - began[-1]
         return _read_result(scene, began, drained)
 

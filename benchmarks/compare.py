@@ -9,15 +9,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from math import exp, log, sqrt
 from pathlib import Path
 from statistics import median, stdev
 from typing import Any
 
-from benchmarks.bench import Extent, Reading
+from benchmarks.bench import Extent, Reading, alternate, median_costs
 from benchmarks.prepare import say
 
 _ROOT = Path(__file__).parent.parent
@@ -46,62 +47,46 @@ class Change:
 def compare_checkouts(ref: str, names: Sequence[str], extent: Extent, rounds: int, *, quick: bool) -> str:
     """Measure `names` in this checkout and in that of `ref`, and return the table."""
     other = _check_out(ref)
-    readings: dict[str, list[tuple[Reading, Reading]]] = {name: [] for name in names}
+    readings: dict[str, list[tuple[Reading, ...]]] = {}
     with ExitStack() as over:
         say("starting both services ...")
         sides = [over.enter_context(_side(root, quick=quick)) for root in (other, _ROOT)]
         for name in names:
             say(f"comparing {name} ...")
             for side in sides:
-                side.measure(name, 1)
-            for number in range(rounds):
-                order = sides if number % 2 == 0 else sides[::-1]
-                found = {side: side.measure(name, extent.seconds) for side in order}
-                readings[name].append((found[sides[0]], found[sides[1]]))
+                side(name, 1)
+            probes = (partial(side, name, extent.seconds) for side in sides)
+            readings[name] = [*zip(*alternate(rounds, *probes), strict=True)]
     return _format(ref, readings)
 
 
-class _Side:
-    """The process that measures one checkout."""
-
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self._process = process
-        self._answer()
-
-    def measure(self, name: str, seconds: float) -> Reading:
-        """Return one round of a probe."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{name} {seconds}\n")
-        self._process.stdin.flush()
-        return Reading(**self._answer())
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            sys.exit("A side of the comparison ended. Its last lines are above.")
-        answer: dict[str, Any] = json.loads(line)
-        answer.pop("ready", None)
-        return answer
-
-
 @contextmanager
-def _side(root: Path, *, quick: bool) -> Iterator[_Side]:
+def _side(root: Path, *, quick: bool) -> Iterator[Callable[[str, float], Reading]]:
+    """Yield what returns one round of a probe, of one checkout."""
     # Each side runs its own benchmarks, because they import modules of its service, which may have moved.
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [str(root / ".venv/bin/python"), "-m", "benchmarks.side", "quick" if quick else "full"],
         cwd=root,
         env=os.environ | {"PYTHONPATH": f"{root}:{root / 'tests'}"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-    )
-    try:
-        yield _Side(process)
-    finally:
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait(60)
+    ) as process:
+        questions, answers = process.stdin, process.stdout
+        assert questions and answers
+
+        def answer() -> dict[str, Any]:
+            if line := answers.readline():
+                return dict(json.loads(line))
+            sys.exit("A side of the comparison ended. Its last lines are above.")
+
+        def measure(name: str, seconds: float) -> Reading:
+            questions.write(f"{name} {seconds}\n")
+            questions.flush()
+            return Reading(**answer())
+
+        answer()  # that it is ready
+        yield measure
 
 
 def _check_out(ref: str) -> Path:
@@ -134,7 +119,7 @@ def change_of(pairs: Sequence[tuple[float, float]]) -> Change:
     return Change(exp(middle), exp(middle - spread), exp(middle + spread))
 
 
-def _format(ref: str, readings: dict[str, list[tuple[Reading, Reading]]]) -> str:
+def _format(ref: str, readings: dict[str, list[tuple[Reading, ...]]]) -> str:
     lines = [
         f"This checkout beside {ref}: ratios, new / old, with their 99 % interval.",
         "",
@@ -150,14 +135,7 @@ def _format(ref: str, readings: dict[str, list[tuple[Reading, Reading]]]) -> str
         lines.append(f"| {name} | {rate} | {cost} | {rates[0]:,.0f}, {rates[1]:,.0f} /s | {late} |")
     lines += ["", "Processor time of one by program, in ms, old -> new:", ""]
     for name, pairs in readings.items():
-        lines.append(f"* {name}: {_by_program(pairs)}")
+        old, new = (median_costs(side) for side in zip(*pairs, strict=True))
+        programs = (f"{it} {old.get(it, 0.0):.2f} -> {new.get(it, 0.0):.2f}" for it in sorted(old | new))
+        lines.append(f"* {name}: {', '.join(programs)}")
     return "\n".join(lines)
-
-
-def _by_program(pairs: Sequence[tuple[Reading, Reading]]) -> str:
-    programs = sorted({program for pair in pairs for reading in pair for program in reading.costs})
-    texts = []
-    for program in programs:
-        old, new = (median(pair[side].costs.get(program, 0.0) for pair in pairs) for side in (0, 1))
-        texts.append(f"{program} {old:.2f} -> {new:.2f}")
-    return ", ".join(texts)

@@ -36,7 +36,7 @@ def metered(stack: Stack) -> Iterator[Meter]:
 
 
 def _used(stack: Stack) -> dict[str, float]:
-    return {name: sum(map(_of_process, stack.processes(name))) for name in stack.programs()}
+    return {name: sum(map(_of_process, stack.processes(name))) for name in stack.children}
 
 
 def _of_process(process: psutil.Process) -> float:

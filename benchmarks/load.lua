@@ -52,8 +52,8 @@ end
 
 function done(summary, latency, requests)
   io.write(string.format(
-    'RESULT {"requests": %d, "seconds": %.6f, "refused": %d, "broken": %d, "p50_ms": %.4f, "p95_ms": %.4f, "p99_ms": %.4f, "mean_ms": %.4f}\n',
+    'RESULT {"requests": %d, "seconds": %.6f, "refused": %d, "broken": %d, "p50_ms": %.4f, "p95_ms": %.4f}\n',
     summary.requests, summary.duration / 1e6, summary.errors.status,
     summary.errors.connect + summary.errors.read + summary.errors.write + summary.errors.timeout,
-    latency:percentile(50) / 1000, latency:percentile(95) / 1000, latency:percentile(99) / 1000, latency.mean / 1000))
+    latency:percentile(50) / 1000, latency:percentile(95) / 1000))
 end

@@ -1,6 +1,7 @@
 """The payloads that are measured: different sample accounts of about 8 KB on average."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from migration_service_local.samples import generate_accounts
@@ -9,8 +10,6 @@ from migration_service_local.samples import generate_accounts
 SUPPLIER = "BENCH"
 #: The team that accounts are linked to.
 TEAM = "Benchmark team"
-#: The payment vendor, which the sandbox plays.
-VENDOR = "bench-vendor"
 #: Stands for the external account number. The load generator replaces it with a new one.
 NUMBER = "@NUMBER@"
 #: The book also has a few large accounts. Without them the average is 8 KB.
@@ -31,25 +30,7 @@ def make_payloads(count: int) -> list[str]:
     return texts[:count]
 
 
-def write_payloads(path: Path, texts: list[str]) -> Path:
-    """Write a file with one payload per line, for the load generator."""
-    path.write_text("\n".join(texts) + "\n")
-    return path
-
-
-def write_process_body(path: Path) -> Path:
-    """Write a file with the body of the process endpoint, for the load generator."""
-    body = {
-        "external_account_number": NUMBER,
-        "import_supplier_code": SUPPLIER,
-        "operations_team_name": TEAM,
-    }
-    path.write_text(json.dumps(body) + "\n")
-    return path
-
-
-def write_added_body(path: Path, data: dict[str, object]) -> Path:
-    """Write a file with a body that adds `data` to an account, for the load generator."""
-    body = {"external_account_number": NUMBER, "import_supplier": SUPPLIER, **data}
-    path.write_text(json.dumps(body) + "\n")
+def write_lines(path: Path, lines: Iterable[str]) -> Path:
+    """Write a file with these lines, for the load generator or as a batch."""
+    path.write_text("\n".join([*lines, ""]))
     return path

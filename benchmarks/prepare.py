@@ -1,5 +1,6 @@
 """Starts everything that is measured: the servers, the service with staged accounts, and the peers."""
 
+import json
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from benchmarks.bench import Bench, Extent
-from benchmarks.payloads import make_payloads, write_payloads, write_process_body
+from benchmarks.payloads import NUMBER, SUPPLIER, TEAM, make_payloads, write_lines
 from benchmarks.seed import set_up_caller, set_up_peer, stage_templates
 from benchmarks.stack import PROCESSES, Stack, answers
 from migration_service_local.servers.ports import random_free_port
@@ -24,6 +25,11 @@ def running_bench(extent: Extent, payloads: int, *, peers: bool = False) -> Iter
         templates = stage_templates(stack.settings, texts[:500])
         stack.start_service()
         peer_port = random_free_port()
+        process_body = {
+            "external_account_number": NUMBER,
+            "import_supplier_code": SUPPLIER,
+            "operations_team_name": TEAM,
+        }
         if peers:
             _start_peers(stack, peer_port, token)
         yield Bench(
@@ -33,8 +39,8 @@ def running_bench(extent: Extent, payloads: int, *, peers: bool = False) -> Iter
             token=token,
             texts=texts,
             folder=folder,
-            bodies=write_payloads(folder / "payloads.ndjson", texts),
-            process_body=write_process_body(folder / "process.json"),
+            bodies=write_lines(folder / "payloads.ndjson", texts),
+            process_body=write_lines(folder / "process.json", [json.dumps(process_body)]),
             peer_port=peer_port,
             templates=templates,
         )

@@ -3,37 +3,45 @@
 import json
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import requests
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
+from sqlalchemy.orm import Session
 
 from benchmarks.bench import Bench, Reading
 from benchmarks.costs import metered
-from benchmarks.payloads import NUMBER, SUPPLIER, TEAM, VENDOR, write_added_body
+from benchmarks.payloads import NUMBER, SUPPLIER, TEAM, write_lines
 from benchmarks.seed import stage_copies, start_staged
 from migration_payloads.files.ndjson import FileLimits
 from migration_payloads.profile import Profile
 from migration_payloads.validation import validate_text
-from migration_service.models import Batch, BatchLine
+from migration_service.models import Batch, BatchLine, Undo, UndoLine
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.spool import SpooledLines
 from migration_service.services.batches.intake.upload import start_batch
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.states import BatchKind, BatchMode, LineStatus
+from migration_service.services.undo.orders import UndoOrder
+from migration_service.services.undo.starting import start_undo
+from migration_service.states import BatchKind, BatchMode, LineStatus, UndoOutcome
 from migration_service.tasks.batches import feed_batches
+from migration_service.tasks.jobs import UNDOS, dispatch
+from migration_service_local.demo.added_data import add_to_account
 
-INTERFACE = "/v1/data-import"
 STAGE = "/account-import-process/create-or-update/"
 VALIDATE = "/validate-account/"
-STATUS = f"/account-transfer-status/{SUPPLIER}/{NUMBER}/"
+_STATUS = f"/account-transfer-status/{SUPPLIER}/{NUMBER}/"
 _PROCESS = "/account-import-process/process/"
 
 #: Clients that ask at the same time: as a migration tool would, enough to keep both processes busy.
 CLIENTS = 16
 #: Clients that wait for accounts at the same time.
 MANY_CLIENTS = 64
+#: Numbers of fresh accounts: more than will be sent in one round.
+FRESH = 200_000
 #: Accounts a second that are staged beforehand at least: more than will be created.
 _HIGHEST_RATE = 1_500
 #: Accounts that data is added to.
@@ -42,65 +50,36 @@ _ADDED_TO = 200
 _ADDED_LINES = 4
 
 
-def send_payloads(bench: Bench, url: str, seconds: float, clients: int = CLIENTS) -> Reading:
-    """Send fresh accounts to this endpoint."""
-    count = 200_000
-    first = bench.take_numbers(count)
-    options = {"bodies": bench.bodies, "first": first, "count": count}
-    return bench.load(url, mode="stage", seconds=seconds, clients=clients, **options)
+def send_payloads(
+    bench: Bench, seconds: float, path: str, *, peer: bool = False, clients: int = CLIENTS
+) -> Reading:
+    """Send fresh accounts to this endpoint, ours or the peer's."""
+    url = f"{bench.peer_url if peer else bench.interface}{path}"
+    first = bench.take_numbers(FRESH)
+    return bench.load(url, "stage", seconds, clients, bodies=bench.bodies, first=first, count=FRESH)
 
 
-def ask_status(bench: Bench, url: str, seconds: float, clients: int = CLIENTS) -> Reading:
-    """Ask this endpoint for one account after the other."""
-    return bench.load(url, mode="get", seconds=seconds, clients=clients, count=bench.templates)
-
-
-def stage(bench: Bench, seconds: float) -> Reading:
-    """Stage fresh accounts, all rules on."""
-    return send_payloads(bench, bench.url + INTERFACE + STAGE, seconds)
-
-
-def stage_one(bench: Bench, seconds: float) -> Reading:
-    """Stage fresh accounts, one after the other."""
-    return send_payloads(bench, bench.url + INTERFACE + STAGE, seconds, clients=1)
-
-
-def validate(bench: Bench, seconds: float) -> Reading:
-    """Validate accounts through the interface, all rules on."""
-    return send_payloads(bench, bench.url + INTERFACE + VALIDATE, seconds)
-
-
-def status(bench: Bench, seconds: float) -> Reading:
-    """Ask for the status of accounts that exist."""
-    return ask_status(bench, bench.url + INTERFACE + STATUS, seconds)
+def ask_status(bench: Bench, seconds: float, *, peer: bool = False, clients: int = CLIENTS) -> Reading:
+    """Ask for the status of one account that exists after the other, ours or the peer's."""
+    url = f"{bench.peer_url if peer else bench.interface}{_STATUS}"
+    return bench.load(url, "get", seconds, clients, count=bench.templates)
 
 
 def live(bench: Bench, seconds: float) -> Reading:
     """Ask the empty endpoint of the same server."""
-    return ask_status(bench, bench.url + "/health/live", seconds)
+    return bench.load(f"{bench.url}/health/live", "get", seconds, CLIENTS)
 
 
-def process_one(bench: Bench, seconds: float) -> Reading:
-    """Create accounts that were staged beforehand, one after the other."""
-    return process(bench, seconds, 1)
+#: All rules are on.
+stage = partial(send_payloads, path=STAGE)
+validate = partial(send_payloads, path=VALIDATE)
 
 
-def process_many(bench: Bench, seconds: float) -> Reading:
-    """Create accounts that were staged beforehand, with 64 clients."""
-    return process(bench, seconds, MANY_CLIENTS)
-
-
-def process(bench: Bench, seconds: float, clients: int, *, keyed: bool = False) -> Reading:
+def process(bench: Bench, seconds: float, clients: int = MANY_CLIENTS, *, keyed: bool = False) -> Reading:
     """Create accounts that were staged beforehand, with so many clients. `keyed`: with idempotency keys."""
     first, count = stage_ahead(bench, seconds, clients)
-    options = {"bodies": bench.process_body, "first": first, "count": count}
-    return bench.load(
-        bench.url + INTERFACE + _PROCESS,
-        mode="keyed" if keyed else "process",
-        seconds=seconds,
-        clients=clients,
-        **options,
-    )
+    mode, url = "keyed" if keyed else "process", bench.interface + _PROCESS
+    return bench.load(url, mode, seconds, clients, bodies=bench.process_body, first=first, count=count)
 
 
 def stage_ahead(bench: Bench, seconds: float, clients: int) -> tuple[int, int]:
@@ -111,84 +90,50 @@ def stage_ahead(bench: Bench, seconds: float, clients: int) -> tuple[int, int]:
     return first, count
 
 
-_TODAY = time.strftime("%Y-%m-%d", time.gmtime())
 _UNIQUE = "@UNIQUE@"
-#: What is added to an account, for each kind of added data.
-_ADDED: dict[BatchKind, dict[str, object]] = {
-    BatchKind.NOTES: {"notes": [{"body": f"Called about {_UNIQUE}."}]},
-    BatchKind.TRANSACTIONS: {
-        "transactions": [
-            {
-                "transaction_id": f"bench-{_UNIQUE}",
-                "transaction_date": _TODAY,
-                "amount": "12.50",
-                "type": "PAYMENT",
-                "payment_type": "DIRECT_CREDIT",
-            }
-        ]
-    },
-    BatchKind.STATEMENTS: {
-        "statements": [
-            {
-                "bill_period_from_date": "2026-01-01",
-                "bill_period_to_date": "2026-01-31",
-                "statement_id": f"bench-{_UNIQUE}",
-                "issued_date": "2026-02-01",
-                "number": f"N-{_UNIQUE}",
-                "gross_amount": 4928,
-                "statement_path": f"statements/{_UNIQUE}.pdf",
-            }
-        ]
-    },
-    BatchKind.PAYMENT_INSTRUCTIONS: {
-        "vendor": VENDOR,
-        "reference": f"card-ok-{_UNIQUE}",
-        "type": "CARD",
-    },
+#: Where a request adds data to an account, for each kind of added data.
+ADD = {
+    BatchKind.NOTES: "/notes/create/",
+    BatchKind.TRANSACTIONS: "/transactions/create/",
+    BatchKind.STATEMENTS: "/historical-statements/create/",
+    BatchKind.PAYMENT_INSTRUCTIONS: "/payment-instruction/create/",
 }
 
 
-def add_notes(bench: Bench, seconds: float) -> Reading:
-    """Add one new note after the other to accounts that exist."""
-    return _add(bench, "/notes/create/", _ADDED[BatchKind.NOTES], seconds)
+def _prepare_to_add(bench: Bench, kind: BatchKind) -> tuple[int, str]:
+    """Create accounts. Return the first number, and the body that adds one new item to one of them.
+
+    It is the first item of the kind that the sample migration adds to each account.
+    """
+    first = bench.take_numbers(_ADDED_TO)
+    import_batch(bench, first, _ADDED_TO)
+    additions = add_to_account({"import_supplier": SUPPLIER, "external_account_number": _UNIQUE})
+    body = dict(zip(ADD, additions, strict=True))[kind].members | {"external_account_number": NUMBER}
+    body |= {name: items[:1] for name, items in body.items() if isinstance(items, list)}
+    if kind is BatchKind.NOTES:
+        body["notes"] = [{"body": f"Called about {_UNIQUE}."}]
+    return first, json.dumps(body)
 
 
-def add_transactions(bench: Bench, seconds: float) -> Reading:
-    """Add one new transaction after the other to accounts that exist."""
-    return _add(bench, "/transactions/create/", _ADDED[BatchKind.TRANSACTIONS], seconds)
-
-
-def add_statements(bench: Bench, seconds: float) -> Reading:
-    """Add one new statement after the other to accounts that exist."""
-    return _add(bench, "/historical-statements/create/", _ADDED[BatchKind.STATEMENTS], seconds)
-
-
-def add_instructions(bench: Bench, seconds: float) -> Reading:
-    """Add one new payment instruction after the other. The vendor is asked about each."""
-    return _add(bench, "/payment-instruction/create/", _ADDED[BatchKind.PAYMENT_INSTRUCTIONS], seconds)
+def add(bench: Bench, seconds: float, kind: BatchKind) -> Reading:
+    """Add one new item after the other to accounts that exist, each with a request."""
+    first, body = _prepare_to_add(bench, kind)
+    file = write_lines(bench.folder / "added.json", [body])
+    url = bench.interface + ADD[kind]
+    return bench.load(url, "add", seconds, CLIENTS, bodies=file, first=first, count=_ADDED_TO)
 
 
 def add_by_batch(bench: Bench, kind: BatchKind) -> Reading:
     """Add the same with one batch, from the file to its last line: one item per line, as in a request."""
-    accounts = bench.take_numbers(_ADDED_TO)
-    import_batch(bench, accounts, _ADDED_TO)
+    accounts, body = _prepare_to_add(bench, kind)
     count = bench.extent.batch * _ADDED_LINES
     unique = bench.take_numbers(count)
-    body = json.dumps({"external_account_number": NUMBER, "import_supplier": SUPPLIER, **_ADDED[kind]})
-    file = bench.folder / "added.ndjson"
-    with file.open("w") as stream:
-        for place in range(count):
-            number = f"{accounts + place % _ADDED_TO:08d}"
-            stream.write(body.replace(NUMBER, number).replace(_UNIQUE, f"b{unique + place}") + "\n")
+    lines = (
+        body.replace(NUMBER, f"{accounts + place % _ADDED_TO:08d}").replace(_UNIQUE, f"b{unique + place}")
+        for place in range(count)
+    )
+    file = write_lines(bench.folder / "added.ndjson", lines)
     return run_batch(bench, file, BatchOrder(mode=BatchMode.IMPORT, kind=kind), count, LineStatus.ADDED)
-
-
-def _add(bench: Bench, path: str, data: dict[str, object], seconds: float) -> Reading:
-    first = bench.take_numbers(_ADDED_TO)
-    import_batch(bench, first, _ADDED_TO)
-    body = write_added_body(bench.folder / "added.json", data)
-    options = {"bodies": body, "first": first, "count": _ADDED_TO}
-    return bench.load(bench.url + INTERFACE + path, mode="add", seconds=seconds, clients=CLIENTS, **options)
 
 
 def check_lines(bench: Bench, _seconds: float) -> Reading:
@@ -215,12 +160,8 @@ def stage_numbers(bench: Bench, count: int) -> list[int]:
 def import_staged(bench: Bench, count: int) -> Reading:
     """Stage accounts and import them as a wave does it, measured from the order to the last account."""
     processes = stage_numbers(bench, count)
-
-    def begin() -> UUID:
-        with bench.sessions.begin() as session:
-            return start_staged(session, processes)
-
-    return measure_batch(bench, begin, count, LineStatus.IMPORTED)
+    begin = partial(start_staged, processes=processes)
+    return measure_work(bench, begin, count, Batch, LineStatus.IMPORTED)
 
 
 def import_batch(bench: Bench, first: int, count: int, *, again: bool = False) -> Reading:
@@ -228,8 +169,7 @@ def import_batch(bench: Bench, first: int, count: int, *, again: bool = False) -
 
     `again` means that the accounts exist already. Their file has another order, so that it is not the same.
     """
-    file = bench.folder / "batch.ndjson"
-    file.write_text("\n".join(lines_of(bench, first, count)[:: -1 if again else 1]) + "\n")
+    file = write_lines(bench.folder / "batch.ndjson", lines_of(bench, first, count)[:: -1 if again else 1])
     order = BatchOrder(mode=BatchMode.IMPORT, operations_team_name=TEAM)
     expected = LineStatus.ALREADY_IMPORTED if again else LineStatus.IMPORTED
     return run_batch(bench, file, order, count, expected)
@@ -245,9 +185,8 @@ def deliver_again(bench: Bench, _seconds: float) -> Reading:
 def report(bench: Bench, seconds: float) -> Reading:
     """Ask once for the report of a batch that was just imported, which reconciles it."""
     import_accounts(bench, seconds)
-    with bench.sessions() as session:
-        batch_id = session.scalar(select(Batch.id).order_by(Batch.created_at.desc()).limit(1))
-    url = f"{bench.url}{INTERFACE}/reports/{batch_id}/"
+    batch_id = _ask(bench, select(Batch.id).order_by(Batch.created_at.desc()).limit(1))
+    url = f"{bench.interface}/reports/{batch_id}/"
     started = time.perf_counter()
     with metered(bench.stack) as meter:
         headers = {"Authorization": f"Token {bench.token}"}
@@ -261,31 +200,62 @@ def run_batch(bench: Bench, file: Path, order: BatchOrder, count: int, expected:
     settings = bench.stack.settings
     limits = FileLimits(line=settings.max_body_bytes, total=settings.max_batch_bytes)
 
-    def begin() -> UUID:
-        with file.open("rb") as stream, bench.sessions.begin() as session:
+    def begin(session: Session) -> UUID:
+        with file.open("rb") as stream:
             supplier = get_import_supplier(session, SUPPLIER, organisation_id=None)
             lines = SpooledLines(stream, limits, identity=order.identify(SUPPLIER))
             return start_batch(session, supplier, order, lines)
 
-    return measure_batch(bench, begin, count, expected)
+    return measure_work(bench, begin, count, Batch, expected)
 
 
-def measure_batch(bench: Bench, begin: Callable[[], UUID], count: int, expected: LineStatus) -> Reading:
-    """Begin a batch, and measure until its last line. All lines get the expected status."""
+def revert_batch(bench: Bench) -> Reading:
+    """Import a batch, and revert it as `undo start` does. Its import is not measured."""
+    import_accounts(bench, 0)
+
+    def begin(session: Session) -> UUID:
+        supplier = get_import_supplier(session, SUPPLIER, organisation_id=None)
+        batch = session.scalars(select(Batch).order_by(Batch.created_at.desc()).limit(1)).one()
+        return start_undo(session, UndoOrder(supplier=supplier, batch=batch, reason="measured"))
+
+    return measure_work(bench, begin, bench.extent.batch, Undo, UndoOutcome.REVERTED)
+
+
+def measure_work(
+    bench: Bench,
+    begin: Callable[[Session], UUID],
+    count: int,
+    kind: type[Batch | Undo],
+    expected: LineStatus | UndoOutcome,
+) -> Reading:
+    """Begin a batch or an undo, and measure until its last line. All lines get the expected status."""
     started, used = time.perf_counter(), time.process_time()
     with metered(bench.stack) as meter:
-        batch_id = begin()
-        feed_batches(bench.celery, bench.sessions)
+        with bench.sessions.begin() as session:
+            order_id = begin(session)
+        if kind is Batch:
+            feed_batches(bench.celery, bench.sessions)
+        else:
+            dispatch(bench.celery, bench.sessions, UNDOS)
         used = time.process_time() - used
-        while not _is_over(bench, batch_id):
+        is_over = select(kind.finished_at.is_not(None)).where(kind.id == order_id)
+        while not _ask(bench, is_over):
             time.sleep(0.02)
         seconds = time.perf_counter() - started
-    with bench.sessions() as session:
-        own = BatchLine.batch_id == batch_id, BatchLine.status == expected
-        done = session.scalar(select(func.count()).select_from(BatchLine).where(*own))
+    lines = (
+        select(func.count()).where(BatchLine.batch_id == order_id, BatchLine.status == expected)
+        if kind is Batch
+        else select(func.count()).where(UndoLine.undo_id == order_id, UndoLine.outcome == expected)
+    )
+    done = _ask(bench, lines)
     assert done == count, f"{done} lines of {count} are {expected}"
     costs = meter.of_one(count) | {"upload": used * 1000 / count}
     return Reading(count, count / seconds, costs=costs)
+
+
+def _ask(bench: Bench, question: Select[Any]) -> Any:
+    with bench.sessions() as session:
+        return session.scalar(question)
 
 
 def lines_of(bench: Bench, first: int, count: int) -> Sequence[str]:
@@ -296,20 +266,15 @@ def lines_of(bench: Bench, first: int, count: int) -> Sequence[str]:
     ]
 
 
-def _is_over(bench: Bench, batch_id: UUID) -> bool:
-    with bench.sessions() as session:
-        return session.scalar(select(Batch.finished_at).where(Batch.id == batch_id)) is not None
-
-
 #: What `--compare` measures, in this order.
 PROBES: dict[str, Callable[[Bench, float], Reading]] = {
     "stage": stage,
     "validate": validate,
-    "status": status,
-    "process-one": process_one,
-    "process-many": process_many,
-    "notes": add_notes,
-    "transactions": add_transactions,
+    "status": ask_status,
+    "process-one": partial(process, clients=1),
+    "process-many": process,
+    "notes": partial(add, kind=BatchKind.NOTES),
+    "transactions": partial(add, kind=BatchKind.TRANSACTIONS),
     "check": check_lines,
     "import": import_accounts,
 }

@@ -12,7 +12,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.bench import Extent, Reading, Row
+import psutil
+
+from benchmarks.bench import Extent, Reading, Row, median_costs
 
 #: The results of the last run.
 RESULTS = Path(__file__).parent / "results" / "latest.json"
@@ -57,8 +59,7 @@ def _p95(readings: Sequence[Reading]) -> str:
 
 
 def _costs(readings: Sequence[Reading]) -> str:
-    programs = sorted({program for reading in readings for program in reading.costs})
-    medians = {name: median(reading.costs.get(name, 0.0) for reading in readings) for name in programs}
+    medians = median_costs(readings)
     total = sum(medians.values())
     texts = [f"{name} {cost:.2f}" for name, cost in medians.items() if cost >= _LEAST_SHARE * total > 0]
     return f"{total:.2f} ({', '.join(texts)})" if texts else ""
@@ -78,19 +79,12 @@ def _number(value: float) -> str:
 
 def describe_machine() -> str:
     """Return the processors, the memory, the system and the Python version."""
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    model = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return (
-        f"{os.cpu_count()} cores ({_processor()}), {pages / 2**30:.0f} GB, {platform.system()} "
-        f"{platform.release()}, Python {platform.python_version()}"
+        f"{os.cpu_count()} cores ({model[1] if model else platform.machine()}), "
+        f"{psutil.virtual_memory().total / 2**30:.0f} GB, {platform.system()} {platform.release()}, "
+        f"Python {platform.python_version()}"
     )
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except FileNotFoundError:
-        return platform.processor() or "unknown"
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
 def write_results(rows: list[Row], extent: Extent) -> Path:

@@ -1,4 +1,4 @@
-"""Fills the database with the client, staged accounts, and a million imported accounts."""
+"""Fills the database with the client and with staged accounts."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -7,7 +7,7 @@ from uuid import UUID
 import psycopg
 from sqlalchemy.orm import Session, sessionmaker
 
-from benchmarks.payloads import NUMBER, SUPPLIER, TEAM, VENDOR
+from benchmarks.payloads import NUMBER, SUPPLIER, TEAM
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.json import parse_json
 from migration_payloads.validation import validate_account
@@ -16,7 +16,7 @@ from migration_service.db.base import Base
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.sql import OpenTransaction
 from migration_service.models import Account, Batch
-from migration_service.models.part import parts_of, table_of
+from migration_service.models.part import parts_of
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.access.api_keys import issue_api_key
 from migration_service.services.access.tokens import obtain_tokens
@@ -24,19 +24,13 @@ from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.upload import start_batch
 from migration_service.services.imports.storing import stage
 from migration_service.services.setup.organisations import create_organisation
-from migration_service.services.setup.suppliers import (
-    KnownSupplier,
-    create_import_supplier,
-    get_import_supplier,
-)
+from migration_service.services.setup.suppliers import create_import_supplier, get_import_supplier
 from migration_service.services.setup.teams import create_operations_team
 from migration_service.services.setup.vendors import LARGEST_RATE, create_payment_vendor, set_vendor_rate
 from migration_service.services.waves.running import run_batch
 from migration_service.states import BatchMode, BatchSource
+from migration_service_local.demo.added_data import VENDOR
 from migration_service_local.sandbox import SANDBOX_VARIABLE
-
-#: External account numbers below this belong to templates.
-TEMPLATES = 10_000
 
 #: Stages copies of the templates under the numbers from `first` to `last`, and returns their ids.
 STAGE_COPIES = """
@@ -73,18 +67,11 @@ def set_up_vendor(settings: Settings, url: str) -> None:
 
 
 def set_up_peer(settings: Settings, schema: str, token: str) -> None:
-    """The tables of peer a, its own token and supplier, and the accounts that are staged already."""
+    """The tables of peer a with the accounts that are staged already, and its own token."""
     digest = hashlib.sha256(token.encode()).digest()
     with psycopg.connect(settings.owner_database_url) as connection:
         connection.execute(schema.encode())
         connection.execute("INSERT INTO peer.token (sha256, organisation_id) VALUES (%s, 1)", [digest])
-        connection.execute(
-            "INSERT INTO peer.import_supplier (organisation_id, code) VALUES (1, %s)", [SUPPLIER]
-        )
-        connection.execute(
-            "INSERT INTO peer.staged_account (import_supplier_id, external_account_number, payload) "
-            "SELECT 1, external_account_number, payload FROM account_import_process"
-        )
 
 
 def sessions(settings: Settings) -> sessionmaker[Session]:
@@ -97,17 +84,12 @@ def sessions(settings: Settings) -> sessionmaker[Session]:
 
 def stage_templates(settings: Settings, texts: Sequence[str]) -> int:
     """Stage these payloads under the numbers from 0 on. Return how many there are."""
-    assert len(texts) <= TEMPLATES
     with sessions(settings).begin() as session:
         supplier = get_import_supplier(session, SUPPLIER, organisation_id=None)
         for number, text in enumerate(texts):
-            _stage(session, supplier, text.replace(NUMBER, f"{number:08d}"))
+            account = parse_json(text.replace(NUMBER, f"{number:08d}").encode())
+            stage(OpenTransaction.of(session), supplier, [validate_account(account, Profile.LENIENT)])
     return len(texts)
-
-
-def _stage(session: Session, supplier: KnownSupplier, text: str) -> None:
-    account = validate_account(parse_json(text.encode()), Profile.LENIENT)
-    stage(OpenTransaction.of(session), supplier, [account])
 
 
 def stage_copies(settings: Settings, first: int, count: int, templates: int) -> list[int]:
@@ -135,39 +117,8 @@ def start_staged(session: Session, processes: Sequence[int]) -> UUID:
     return batch_id
 
 
-def vacuum(database_url: str) -> None:
-    """Update statistics and visibility maps, so that this is not part of a measurement."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        tables = ", ".join(
-            ["account_import_process", "attempt", *(table_of(m).name for m in account_tables())]
-        )
-        connection.execute(f"VACUUM ANALYZE {tables}")
-
-
-def write_checkpoint(superuser_url: str) -> None:
-    """Write everything to disk that has been changed, so that this is not part of a measurement."""
-    with psycopg.connect(superuser_url, autocommit=True) as connection:
-        connection.execute("CHECKPOINT")
-
-
-def account_tables() -> list[type[Base]]:
+def account_tables(parent: type[Base] = Account) -> Iterator[type[Base]]:
     """The models that account creation fills, parents first."""
-    return [Account, *_below(Account)]
-
-
-def _below(parent: type[Base]) -> Iterator[type[Base]]:
+    yield parent
     for model in parts_of(parent):
-        yield model
-        yield from _below(model)
-
-
-def empty_tables(settings: Settings, templates: int) -> None:
-    """Delete everything except the templates."""
-    with psycopg.connect(settings.owner_database_url) as connection:
-        connection.execute("TRUNCATE account, attempt CASCADE")
-        connection.execute(
-            "DELETE FROM account_import_process WHERE external_account_number >= %s", [f"{templates:08d}"]
-        )
-    with psycopg.connect(settings.owner_database_url, autocommit=True) as connection:
-        connection.execute("VACUUM FULL account_import_process")
-    vacuum(settings.database_url)
+        yield from account_tables(model)

@@ -6,14 +6,15 @@ PostgreSQL writes to disk (fsync on). Everything is in a temporary folder, and i
 import http.client
 import os
 import signal
-import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import LiteralString, Self
 
 import psutil
+import psycopg
 
 from migration_service.config import Settings
 from migration_service_local.servers.ports import LOOPBACK, random_free_port
@@ -27,9 +28,17 @@ from support.servers import EmbeddedServers
 PROCESSES = 2
 _SCALE = Scale(web_workers=PROCESSES, interactive_workers=PROCESSES, batch_workers=PROCESSES)
 _HERE = Path(__file__).parent
-_PEERS = _HERE / ".venv" / "bin" / "python"
-#: Folders in which the peers find their modules, and those of the suppliers' client.
-_MODULES = (_HERE / "peers", _HERE.parent / "clients" / "python" / "src")
+#: The Python of the peers' environment, which `make bench` makes.
+PEERS_PYTHON = _HERE / ".venv" / "bin" / "python"
+#: The variables with which peers find their modules and those of the suppliers' client, without our own
+#: environment.
+PEER_ENVIRONMENT = {
+    "PATH": os.environ["PATH"],
+    "HOME": os.environ.get("HOME", "/"),
+    "LC_ALL": os.environ.get("LC_ALL", "C.UTF-8"),
+    "PYTHONPATH": f"{_HERE / 'peers'}:{_HERE.parent / 'clients/python/src'}",
+    "PYTHONUNBUFFERED": "1",
+}
 
 
 class Stack(EmbeddedServers):
@@ -92,7 +101,7 @@ class Stack(EmbeddedServers):
         """Start the sandbox vendor. Return its address."""
         port = random_free_port()
         url = f"http://{LOOPBACK}:{port}"
-        self._start(self._programs.sandbox(port), lambda: listens(port))
+        self._start(self._programs.sandbox(port), lambda: answers(port))
         return url
 
     def start_peer(
@@ -107,8 +116,8 @@ class Stack(EmbeddedServers):
         self._start(
             Program(
                 name=name,
-                arguments=[str(_PEERS), *arguments],
-                environment={**peer_environment(), **environment},
+                arguments=[str(PEERS_PYTHON), *arguments],
+                environment={**PEER_ENVIRONMENT, **environment},
                 folder=folder,
                 stop=((signal.SIGTERM, 10),),
             ),
@@ -119,14 +128,14 @@ class Stack(EmbeddedServers):
         """Stop these processes, and wait until they have ended."""
         stop_children([self.children.pop(name) for name in names])
 
-    def superuser_url(self, database: str = DATABASE) -> str:
-        """Return the address of a database for statements that only the server's owner may run."""
-        password = self.home.secret("postgres_password")
-        return f"postgresql://postgres:{password}@{LOOPBACK}:{self.postgres.port}/{database}"
+    def connect(self) -> psycopg.Connection:
+        """Open a connection of the superuser, in autocommit mode."""
+        return self.postgres.connect_as_superuser(DATABASE)
 
-    def programs(self) -> list[str]:
-        """The names of the programs that run."""
-        return list(self.children)
+    def maintain(self, statement: LiteralString) -> None:
+        """Run CHECKPOINT or VACUUM, so that it is not a part of what is measured next."""
+        with self.connect() as connection:
+            connection.execute(statement)
 
     def processes(self, name: str) -> list[psutil.Process]:
         """Return the process of this program and all its descendants."""
@@ -138,36 +147,9 @@ class Stack(EmbeddedServers):
         wait_until_ready(child, is_ready)
 
 
-def peers_python() -> str:
-    """Return the Python of the peers' environment. Exit with a message if it does not exist."""
-    if not _PEERS.exists():
-        sys.exit("The peers' environment is missing: start this with `make bench`, which makes it.")
-    return str(_PEERS)
-
-
-def peer_environment() -> dict[str, str]:
-    """Return the variables with which peers find their modules, without our own environment."""
-    return {
-        "PATH": os.environ["PATH"],
-        "HOME": os.environ.get("HOME", "/"),
-        "PYTHONPATH": os.pathsep.join(map(str, _MODULES)),
-        "PYTHONUNBUFFERED": "1",
-    }
-
-
-def listens(port: int) -> bool:
-    """Return True if something listens on this port."""
-    with socket.socket() as connection:
-        return connection.connect_ex((LOOPBACK, port)) == 0
-
-
-def answers(port: int, path: str) -> bool:
-    """Return True if an HTTP server answers 2xx at this address."""
-    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=1)
-    try:
+def answers(port: int, path: str = "/") -> bool:
+    """Return True if an HTTP server answers at this address, and has not failed."""
+    with closing(http.client.HTTPConnection(LOOPBACK, port, timeout=1)) as connection, suppress(OSError):
         connection.request("GET", path)
-        return connection.getresponse().status < 300
-    except OSError:
-        return False
-    finally:
-        connection.close()
+        return connection.getresponse().status < 500
+    return False

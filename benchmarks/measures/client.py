@@ -28,7 +28,7 @@ def measure_client(bench: Bench) -> list[Row]:
 def _processors_of_their_own(bench: Bench) -> Iterator[None]:
     everywhere = sorted(os.sched_getaffinity(0))
     half = len(everywhere) // 2
-    served = [it.pid for name in bench.stack.programs() for it in bench.stack.processes(name)]
+    served = [it.pid for name in bench.stack.children for it in bench.stack.processes(name)]
     if half:
         _limit(served, everywhere[:half])
         _limit([os.getpid()], everywhere[half:])
@@ -61,7 +61,7 @@ def _measure(bench: Bench, what: str) -> list[Row]:
             "requests/s",
             (readings, wrk),
             peer_name="wrk",
-            goal="at least 0.9 x wrk",
+            than="wrk",
             needed=0.9,
         )
         for name, readings in zip(_KINDS.values(), ours, strict=True)
@@ -72,8 +72,8 @@ def _wrk(bench: Bench, what: str, seconds: float) -> Reading:
     if what == "process":
         return probes.process(bench, seconds, _CLIENTS, keyed=True)
     if what == "stage":
-        return probes.send_payloads(bench, bench.url + probes.INTERFACE + _STAGE, seconds, _CLIENTS)
-    return probes.ask_status(bench, bench.url + probes.INTERFACE + probes.STATUS, seconds, _CLIENTS)
+        return probes.send_payloads(bench, seconds, _STAGE, clients=_CLIENTS)
+    return probes.ask_status(bench, seconds, clients=_CLIENTS)
 
 
 def _client(bench: Bench, what: str, kind: str, seconds: float) -> Reading:
@@ -82,6 +82,6 @@ def _client(bench: Bench, what: str, kind: str, seconds: float) -> Reading:
         bodies = bench.process_body
         first, count = probes.stage_ahead(bench, seconds, _CLIENTS)
     elif what == "stage":
-        count = 200_000
+        count = probes.FRESH
         first = bench.take_numbers(count)
     return bench.peer_reading("supplier_client.py", kind, what, str(seconds), f"{first}:{count}", str(bodies))

@@ -2,18 +2,16 @@
 
 The worker is `celery -A empty_task worker`. Run as a script, this is the client:
 
-    python empty_task.py latency SECONDS            one caller: the median in milliseconds
-    python empty_task.py rate SECONDS THREADS       THREADS callers: results per second
+    python empty_task.py SECONDS THREADS
 """
 
-import json
 import os
-import statistics
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from celery import Celery
+from printing import print_result
 
 app = Celery("empty_task", broker=os.environ["REDIS_URL"], backend=os.environ["REDIS_URL"])
 app.conf.update(
@@ -41,30 +39,12 @@ def _measure(seconds: float) -> list[float]:
     return times
 
 
-def main(what: str, seconds: str, threads: str = "1") -> None:
+def main(seconds: str, threads: str) -> None:
     _measure(0.5)
-    results: list[list[float]] = []
-    callers = [
-        threading.Thread(target=lambda: results.append(_measure(float(seconds)))) for _ in range(int(threads))
-    ]
     started = time.perf_counter()
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
-    took = time.perf_counter() - started
-    times = [each for result in results for each in result]
-    print(
-        json.dumps(
-            {
-                "requests": len(times),
-                "seconds": took,
-                "p50_ms": statistics.median(times) * 1000,
-                "p95_ms": sorted(times)[int(len(times) * 0.95)] * 1000,
-                "p99_ms": sorted(times)[int(len(times) * 0.99)] * 1000,
-            }
-        )
-    )
+    with ThreadPoolExecutor(int(threads)) as pool:
+        results = pool.map(_measure, [float(seconds)] * int(threads))
+    print_result([each for result in results for each in result], time.perf_counter() - started)
 
 
 if __name__ == "__main__":

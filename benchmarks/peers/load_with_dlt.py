@@ -1,10 +1,11 @@
-"""Peer c: dlt loads a file of payloads into PostgreSQL: python load_with_dlt.py FILE DATABASE_URL DATASET
+"""Peer c: dlt loads a file of payloads into PostgreSQL: python load_with_dlt.py FILE DATASET
 
 dlt writes nested lists to tables of their own. It uses its fastest options: CSV files with COPY instead of
 INSERT, and as many processes and threads as the service has.
 """
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import dlt
 import orjson
 
 
-def main(file: str, database_url: str, dataset: str) -> None:
+def main(file: str, dataset: str) -> None:
     @dlt.resource(name="account", write_disposition="append")
     def accounts() -> Iterator[list[Any]]:
         page = []
@@ -30,7 +31,7 @@ def main(file: str, database_url: str, dataset: str) -> None:
     pipeline = dlt.pipeline(
         pipeline_name=f"bench_{dataset}",
         pipelines_dir=str(Path(file).parent / "dlt"),
-        destination=dlt.destinations.postgres(credentials=database_url),
+        destination=dlt.destinations.postgres(credentials=os.environ["DATABASE_URL"]),
         dataset_name=dataset,
     )
     started = time.perf_counter()

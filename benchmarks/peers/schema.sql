@@ -15,6 +15,9 @@ CREATE TABLE IF NOT EXISTS peer.staged_account (
     warnings jsonb,
     staged_at timestamptz NOT NULL DEFAULT now(),
     UNIQUE (import_supplier_id, external_account_number));
+INSERT INTO peer.import_supplier (organisation_id, code) VALUES (1, 'BENCH');
+INSERT INTO peer.staged_account (import_supplier_id, external_account_number, payload)
+SELECT 1, external_account_number, payload FROM account_import_process;
 -- The peer connects as the service does, with a role that owns nothing.
 GRANT USAGE ON SCHEMA peer TO PUBLIC;
 GRANT ALL ON ALL TABLES IN SCHEMA peer TO PUBLIC;

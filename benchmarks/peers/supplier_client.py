@@ -9,14 +9,16 @@ each once to process, and again and again otherwise. BODIES is the file that wrk
 import asyncio
 import json
 import os
-import resource
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from typing import Any
+
+from printing import print_result
 
 from migration_service_client import AsyncClient, Client
 
@@ -52,17 +54,14 @@ class _Load:
             return next(self._requests, None) if time.perf_counter() < self._until else None
 
     def threads(self, client: Client) -> None:
-        def work() -> None:
+        def work(_worker: int) -> None:
             while (request := self.next()) is not None:
                 start = time.perf_counter()
                 getattr(client, request[0])(**request[1])
                 self.times.append(time.perf_counter() - start)
 
-        workers = [threading.Thread(target=work) for _ in range(_AT_ONCE)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(work, range(_AT_ONCE)))
 
     async def asyncio(self, client: AsyncClient) -> None:
         async def work() -> None:
@@ -72,11 +71,6 @@ class _Load:
                 self.times.append(time.perf_counter() - start)
 
         await asyncio.gather(*(work() for _ in range(_AT_ONCE)))
-
-
-def _processor() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
 
 
 async def _with_asyncio(address: str, key: str, load: _Load) -> None:
@@ -89,24 +83,13 @@ def main(kind: str, what: str, seconds: str, numbers: str, bodies: str) -> None:
     lines = Path(bodies).read_bytes().splitlines()
     first, _, total = numbers.partition(":")
     load = _Load(_requests(what, int(first), int(total), lines), float(seconds))
-    started, used = time.perf_counter(), _processor()
+    started, used = time.perf_counter(), time.process_time()
     if kind == "asyncio":
         asyncio.run(_with_asyncio(address, key, load))
     else:
         with Client(address, key) as client:
             load.threads(client)
-    took, times = time.perf_counter() - started, sorted(load.times)
-    print(
-        json.dumps(
-            {
-                "requests": len(times),
-                "seconds": took,
-                "costs": {"client": (_processor() - used) * 1000 / len(times)},
-                "p50_ms": times[len(times) // 2] * 1000,
-                "p95_ms": times[int(len(times) * 0.95)] * 1000,
-            }
-        )
-    )
+    print_result(load.times, time.perf_counter() - started, client=time.process_time() - used)
 
 
 if __name__ == "__main__":
