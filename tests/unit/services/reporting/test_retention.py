@@ -118,25 +118,27 @@ def test_lines_of_batches_that_have_ended_are_removed(
         rows.make_batch(session, known, finished_at=finished)
         for finished in (now - _OLD, now - _OLD, now - _KEPT, now - _KEPT, None)
     )
+    # A later line has the number of the second one, which is no longer open.
+    rows.make_line(session, old, 3, None, "PENDING")
     for batch in (old, kept, running):
         for line in (1, 2):
-            rows.make_line(session, batch, line, str(line), "VALID")
+            rows.make_line(session, batch, line, f"{line + (batch is not old)}", "FAILED")
 
     def left() -> list[Any]:
         session.expire_all()
         return [it.lines_removed_at for it in (old, empty, kept, kept_empty, running)]
 
-    monkeypatch.setattr(retention, "PIECE", 1)
-    assert remove_batch_lines(session, after_days=_DAYS) == 1
-    assert left() == [None] * 5  # there may be more
-    monkeypatch.setattr(retention, "PIECE", 2)
-    assert remove_batch_lines(session, after_days=_DAYS) == 1
+    for size, removed in ((2, 2), (3, 1)):
+        assert left() == [None] * 5  # there may be more
+        monkeypatch.setattr(retention, "PIECE", size)
+        assert remove_batch_lines(session, after_days=_DAYS) == removed
     assert left() == [now, now, None, None, None]
+    assert (old.removed_refused, old.removed_waiting) == (1, 1)
     lines = session.query(models.BatchLine.batch_id).order_by(models.BatchLine.batch_id).all()
     assert [it.batch_id for it in lines] == [kept.id, kept.id, running.id, running.id]
     earlier = now - timedelta(days=1)
     old.lines_removed_at = empty.lines_removed_at = earlier
-    rows.make_line(session, old, 3, "3", "VALID")
+    rows.make_line(session, old, 4, "3", "VALID")
     assert remove_batch_lines(session, after_days=_DAYS) == 0
     assert left() == [earlier, earlier, None, None, None]
 
