@@ -56,7 +56,10 @@ hypothesis_settings.load_profile("others" if os.environ.get("MIGRATION_SERVICE_F
 #: The variable with the folder of `prepared_servers`.
 _PREPARED = "PREPARED_SERVERS"
 #: Fixtures that are too expensive to be made by two processes: their tests stay together.
-_MADE_ONCE = ("running", "book", "port", "localstripe_url", "sandbox_url", "hasty", "imported", "unanalysed")
+_MADE_ONCE = (
+    *("running", "book", "port", "localstripe_url", "sandbox_url", "hasty", "imported"),
+    *("spoilt_servers", "unanalysed"),
+)
 #: The tests of the running service mostly wait, for a restart or a time-out. So two processes have one each:
 #: in one of them tests cause faults, in the other they use it as its clients do.
 _WITH_FAULTS = (

@@ -10,7 +10,6 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
-from click.testing import CliRunner
 from flask import Flask
 from flask.testing import FlaskClient
 from redis import Redis
@@ -18,7 +17,6 @@ from sqlalchemy import text
 
 from migration_service.blueprints.requests.resources import resources
 from migration_service.celery_app import create_celery
-from migration_service.cli import main
 from migration_service.cli.session import CommandConnection
 from migration_service.config import Settings
 from migration_service.db.engine import service_engine
@@ -27,6 +25,7 @@ from migration_service.db.revisions import newest_revision, upgrade
 from migration_service.doctor.diagnosis import Diagnosis, ServiceParts
 from migration_service.doctor.examination import check_database, examine
 from migration_service_local.servers.postgres import DATABASE
+from support.commands import Run
 from support.factories import MakeClient
 from support.servers import EmbeddedServers, wait_until
 
@@ -102,13 +101,21 @@ _HANGING = """
 """
 
 
-@pytest.fixture
-def servers(prepared_servers: Path) -> Iterator[EmbeddedServers]:
-    """Servers of the test's own, whose commits wait for what PostgreSQL is told to wait for."""
+@pytest.fixture(scope="module")
+def spoilt_servers(prepared_servers: Path) -> Iterator[EmbeddedServers]:
     with EmbeddedServers.copy_of(prepared_servers) as servers:
         with servers.connect_as_superuser() as admin:
             admin.execute("ALTER DATABASE migration_service SET synchronous_commit = on")
         yield servers
+
+
+@pytest.fixture
+def servers(spoilt_servers: EmbeddedServers) -> Iterator[EmbeddedServers]:
+    """Servers of these tests' own, whose commits wait for what PostgreSQL is told to wait for."""
+    yield spoilt_servers
+    with spoilt_servers.connect_as_superuser() as admin:
+        wait_for_standby(admin, "")
+        admin.execute("ALTER ROLE migration_service RESET search_path")
 
 
 @pytest.fixture
@@ -150,18 +157,13 @@ def test_a_missing_standby_is_named_and_the_commit_that_tried_does_not_hang(
 
 
 def test_a_command_says_that_the_database_does_not_commit(
-    servers: EmbeddedServers, own_settings: Settings, monkeypatch: pytest.MonkeyPatch
+    servers: EmbeddedServers, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(CommandConnection, "commit_seconds", 1)
-    variables = {
-        "DATABASE_URL": own_settings.database_url,
-        "REDIS_URL": own_settings.redis_url,
-        "MIGRATION_SERVICE_SECRET_KEY": own_settings.secret_key,
-    }
     with servers.connect_as_superuser() as admin:
         wait_for_standby(admin, "nobody")
         wait_until(lambda: admin.execute("SHOW synchronous_standby_names").fetchone() == ("nobody",), "so")
-        done = CliRunner(env=variables).invoke(main, ["limit", "set", "7"])
+        done = run("limit", "set", "7", DATABASE_URL=servers.database_url, REDIS_URL=servers.redis_url)
         wait_for_standby(admin, "")
     assert "did not commit within 1 seconds" in done.output
     assert done.exit_code == 2, done.output
@@ -228,7 +230,9 @@ def test_a_replication_slot_that_nobody_reads_is_in_the_metrics_of_the_services_
     with servers.connect_as_superuser() as admin:
         admin.execute("SELECT pg_create_physical_replication_slot('backup', true)")
         admin.execute("SELECT pg_switch_wal()")
-    shown = make_client(own_settings).get("/metrics", environ_overrides={"REMOTE_ADDR": "127.0.0.1"}).text
+        client = make_client(own_settings)
+        shown = client.get("/metrics", environ_overrides={"REMOTE_ADDR": "127.0.0.1"}).text
+        admin.execute("SELECT pg_drop_replication_slot('backup')")
     assert 'migration_replication_slot_active{slot="backup"} 0.0' in shown
     (held,) = re.findall(
         r'^migration_replication_slot_held_bytes\{slot="backup"\} (.+)$', shown, re.MULTILINE

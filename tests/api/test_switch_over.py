@@ -1,6 +1,5 @@
 """Another PostgreSQL becomes the primary server, and no request fails."""
 
-import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,14 +7,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from click.testing import CliRunner
 from flask import Flask
 from sqlalchemy import func, make_url, select, text
 from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.celery_app import create_celery
-from migration_service.cli import main
 from migration_service.config import Settings
 from migration_service.db import known_commits
 from migration_service.db.engine import make_engine, make_sessionmaker
@@ -23,6 +20,8 @@ from migration_service.models import AccountImportProcess, Attempt, Batch, Note
 from migration_service.services.access.operators import OperatorRole
 from migration_service.tasks.names import CREATE_SET
 from support.batch_client import BatchClient
+from support.commands import Run
+from support.commands import json_of as json_of_command
 from support.console_client import ConsoleClient, make_operator
 from support.factories import MakeClient, close_celery, json_of
 from support.imported_account import ImportedAccount
@@ -150,17 +149,11 @@ def test_a_page_of_the_console_is_shown(
     assert console.get("/batches/").status_code == 200
 
 
-def test_a_command_knows_what_became_of_its_commit(proxy: CuttingProxy, migrated: Settings) -> None:
-    variables = {
-        "DATABASE_URL": through(proxy, migrated.database_url),
-        "REDIS_URL": migrated.redis_url,
-        "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
-    }
+def test_a_command_knows_what_became_of_its_commit(proxy: CuttingProxy, migrated: Settings, run: Run) -> None:
     proxy.cut_at(b"COMMIT", forwards=True)
-    done = CliRunner(env=variables).invoke(main, ["limit", "set", "7"])
+    done = run("limit", "set", "7", DATABASE_URL=through(proxy, migrated.database_url))
     assert done.exit_code == 0, done.output
-    shown = CliRunner(env=variables).invoke(main, ["limit", "show", "--json"])
-    assert json.loads(shown.stdout)["concurrency_limit"] == 7
+    assert json_of_command(run("limit", "show", "--json"))["concurrency_limit"] == 7
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The place of a request in its web process: taken, left, and refused in the form of the endpoint."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -27,7 +27,6 @@ from migration_service.errors import AccountNotStagedError, PaymentVendorUnavail
 from migration_service.services.imports.status import read_imports
 from migration_service.services.processing import dispatch
 from migration_service.shares import Owner, Place, Places
-from migration_service.tasks.resources import WorkerResources
 from support.factories import Customer, json_of, obtain
 from support.imported_account import ImportedAccount
 from support.supplier_client import SupplierClient
@@ -47,6 +46,24 @@ def taken() -> Iterator[list[tuple[Owner, Place]]]:
 
     with patch.object(Places, "enter", note):
         yield found
+
+
+@pytest.fixture
+def note(taken: list[tuple[Owner, Place]]) -> Iterator[Callable[[Any], Callable[..., Any]]]:
+    """Makes what answers this, or raises it, and notes that others may run meanwhile. It is asked once."""
+    ran: list[bool] = []
+
+    def note(answer: Any) -> Callable[..., Any]:
+        def do(*_arguments: object) -> Any:
+            ran.append(taken[-1][1].runs.is_set())
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return do
+
+    yield note
+    assert ran == [False]
 
 
 def _headers(client: FlaskClient, customer: Customer) -> dict[str, str]:
@@ -81,60 +98,37 @@ def test_whoever_has_used_its_share_is_refused_in_the_form_of_the_endpoint(
 
 @pytest.mark.parametrize("obtains_token", [False, True])
 def test_a_request_that_waits_for_another_server_lets_others_run(
-    client: FlaskClient, customer: Customer, taken: list[tuple[Owner, Place]], *, obtains_token: bool
+    client: FlaskClient, customer: Customer, note: Callable[[Any], Any], *, obtains_token: bool
 ) -> None:
     headers = _headers(client, customer)
-    ran: list[bool] = []
-
-    def wait(_self: Outage, _until: float) -> bool:
-        ran.append(taken[-1][1].runs.is_set())
-        return False
-
     lost = OperationalError("SELECT", {}, psycopg.OperationalError("the connection is closed"))
     where = (
         (graphql_schema, "obtain_tokens") if obtains_token else (import_suppliers, "report_import_suppliers")
     )
-    with patch.object(Outage, "wait", wait), patch.object(*where, side_effect=lost):
+    with patch.object(Outage, "wait", note(False)), patch.object(*where, side_effect=lost):
         if obtains_token:
             assert obtain(client, APIKey=customer.api_key)["errorCode"] == "service_unavailable"
         else:
             assert client.get(LIST, headers=headers).status_code == 503
-    assert ran == [False]
 
 
 def test_a_request_that_waits_for_its_outcome_lets_others_run(
-    supplier: SupplierClient, taken: list[tuple[Owner, Place]]
+    supplier: SupplierClient, note: Callable[[Any], Any]
 ) -> None:
-    (account,) = supplier.accounts()
-    assert supplier.stage(account).status_code == 201
-    ran: list[bool] = []
-
-    def wait(*_arguments: object) -> str:
-        ran.append(taken[-1][1].runs.is_set())
-        return "A-12345678"
-
-    with patch.object(dispatch, "wait_for_notification", wait):
-        assert supplier.process(account["external_account_number"], prefer="").status_code == 201
-    assert ran == [False]
+    (number,) = supplier.stage_new()
+    with patch.object(dispatch, "wait_for_notification", note("A-12345678")):
+        assert supplier.process(number, prefer="").status_code == 201
 
 
 def test_a_request_that_waits_for_a_vendor_lets_others_run(
-    supplier: SupplierClient, taken: list[tuple[Owner, Place]], worker_resources: WorkerResources
+    account: ImportedAccount, note: Callable[[Any], Any]
 ) -> None:
-    account = ImportedAccount.create(supplier, worker_resources)
-    ran: list[bool] = []
-
-    def ask(_order: object) -> None:
-        ran.append(taken[-1][1].runs.is_set())
-        raise PaymentVendorUnavailableError
-
     with (
         patch.object(added_data, "prepare_instruction", return_value=SimpleNamespace(exists=False)),
-        patch.object(added_data, "ask_vendor", ask),
+        patch.object(added_data, "ask_vendor", note(PaymentVendorUnavailableError())),
     ):
         body = {**account.pair, "vendor": "bank", "reference": "1", "type": "CARD"}
-        assert supplier.post("/payment-instruction/create/", body).status_code == 500
-    assert ran == [False]
+        assert account.supplier.post("/payment-instruction/create/", body).status_code == 500
 
 
 def test_a_request_whose_file_comes_in_lets_others_run(

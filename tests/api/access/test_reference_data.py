@@ -1,22 +1,20 @@
 """A web process keeps callers and suppliers in memory, and answers as if it looked them up each time."""
 
-import json
 from dataclasses import replace
 from threading import Event, Thread
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from flask.testing import FlaskClient
 from prometheus_client import REGISTRY
 from sqlalchemy import update
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.cli import main
 from migration_service.config import Settings
 from migration_service.db import reference
 from migration_service.models import ApiKey
 from migration_service_local.samples import generate_accounts
+from support.commands import Run, json_of
 from support.factories import Customer, MakeClient, obtain
 from support.servers import wait_until
 
@@ -94,29 +92,14 @@ def test_a_session_is_over_once_ending_it_is_answered(keeping: FlaskClient, cust
     assert _status(keeping, own, customer) == 404
 
 
-@pytest.fixture
-def environment(migrated: Settings) -> dict[str, str]:
-    return {
-        "DATABASE_URL": migrated.database_url,
-        "REDIS_URL": migrated.redis_url,
-        "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
-        "MIGRATION_SERVICE_HOME": "/nonexistent",
-    }
-
-
 def test_commands_are_done_when_every_web_process_knows(
-    keeping: FlaskClient, customer: Customer, environment: dict[str, str]
+    keeping: FlaskClient, customer: Customer, run: Run
 ) -> None:
     headers, session_id = _log_in(keeping, customer)
     others, _ = _log_in(keeping, customer)
     account = next(iter(generate_accounts(1, supplier=customer.import_supplier, seed=1)))
     stage = "/v1/data-import/account-import-process/create-or-update/"
     assert keeping.post(stage, json=account, headers=headers).status_code == 201
-
-    def run(*arguments: str) -> str:
-        result = CliRunner().invoke(main, arguments, env=environment)
-        assert result.exit_code == 0, result.output
-        return result.stdout
 
     _wait_until_kept(keeping, headers, customer)
     run("suppliers", "set-status", customer.import_supplier, "paused")
@@ -125,7 +108,7 @@ def test_commands_are_done_when_every_web_process_knows(
     run("api-keys", "end-session", session_id)
     assert _status(keeping, headers, customer) == 401
     _wait_until_kept(keeping, others, customer)
-    rolled = json.loads(run("api-keys", "roll", customer.prefix, "--overlap", "0m", "--json"))
+    rolled = json_of(run("api-keys", "roll", customer.prefix, "--overlap", "0m", "--json"))
     assert _status(keeping, others, customer) == 401
     of_successor, _ = _log_in(keeping, replace(customer, api_key=rolled["api_key"]))
     _wait_until_kept(keeping, of_successor, customer)

@@ -8,14 +8,13 @@ from unittest.mock import patch
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import text
 
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.doctor.diagnosis import ServiceParts
 from migration_service.doctor.work_checks import check_batches, check_vendors
 from migration_service.metrics.shared import read_vendor_calls
-from migration_service.models import Account, PaymentInstruction
 from migration_service.payment_vendors.measured import CALLS
 from migration_service.services.accounts.payment_instructions import ask_vendor
 from migration_service.services.batches.control import get_batch, report_batch
@@ -50,17 +49,6 @@ def _line(batches: BatchClient, number: str, vendor: str, reference: str) -> dic
     return batches.line(number, vendor=vendor, reference=reference, type="CARD")
 
 
-def _references(batches: BatchClient, number: str) -> list[str]:
-    with batches.supplier.Session() as session:
-        found = session.scalars(
-            select(PaymentInstruction.reference)
-            .join(Account, Account.id == PaymentInstruction.account_pk)
-            .where(Account.external_account_number == number)
-            .order_by(PaymentInstruction.id)
-        )
-        return list(found)
-
-
 def _let_time_pass(batches: BatchClient, batch_id: str, interval: str) -> None:
     with batches.resources.Session.begin() as session:
         session.execute(
@@ -70,53 +58,6 @@ def _let_time_pass(batches: BatchClient, batch_id: str, interval: str) -> None:
             ),
             {"id": UUID(batch_id), "interval": interval},
         )
-
-
-def test_lines_have_the_outcomes_of_the_single_endpoint(
-    batches: BatchClient, number: str, vendor: str
-) -> None:
-    lines = [
-        _line(batches, number, vendor, "card-ok-1"),
-        _line(batches, number, vendor, "card-ok-1"),
-        _line(batches, number, vendor, "card-refuse-1"),
-        _line(batches, number, vendor, "card-unauthorised-1"),
-        _line(batches, number, "nobody's vendor", "card-ok-1"),
-        _line(batches, "nobody", vendor, "card-ok-1"),
-        _line(batches, number, vendor, "card-ok-2"),
-    ]
-    report = batches.run(lines, kind="payment-instructions")
-    assert [line["status"] for line in batches.results(report["batch_id"])] == [
-        "ADDED",
-        "ALREADY_ADDED",
-        "FAILED",
-        "FAILED",
-        "FAILED",
-        "FAILED",
-        "ADDED",
-    ]
-    assert [line["errors"][0]["code"] for line in batches.results(report["batch_id"], "?status=FAILED")] == [
-        "payment_instruction_rejected",
-        "payment_vendor_unreachable",
-        "payment_vendor_not_found",
-        "account_not_found",
-    ]
-    assert _references(batches, number) == ["card-ok-1", "card-ok-2"]
-    again = batches.run(lines[:1], kind="payment-instructions")
-    assert counts(again) == {"ALREADY_ADDED": 1}
-    found = batches.supplier.get(f"/reconciliation/{batches.supplier.code}/").json
-    added = {"measure": "added payment_instructions", "staged": 2, "created": 2}
-    assert added in found["totals"]  # type: ignore[index]
-
-
-def test_validate_asks_nobody_and_a_dry_run_keeps_nothing(
-    batches: BatchClient, number: str, vendor: str
-) -> None:
-    lines = [_line(batches, number, vendor, "card-refuse-1"), _line(batches, number, vendor, "card-ok-1")]
-    with patch.object(instructions, "ask_vendor", side_effect=AssertionError):
-        assert counts(batches.run(lines, "validate", kind="payment-instructions")) == {"VALID": 2}
-    report = batches.run(lines, "dry-run", kind="payment-instructions")
-    assert counts(report) == {"WOULD_ADD": 1, "FAILED": 1}
-    assert _references(batches, number) == []
 
 
 def test_a_vendor_that_is_down_defers_its_own_lines_only(

@@ -230,25 +230,18 @@ def no_redis() -> Iterator[Redis]:
     redis.close()
 
 
-def _begin(supplier: SupplierClient) -> UUID:
-    (account,) = supplier.accounts()
-    supplier.stage(account)
-    assert supplier.process(account["external_account_number"]).status_code == 202
-    return supplier.current_attempt(account["external_account_number"])
-
-
 def test_slots_that_redis_lost_are_restored_before_another_one_is_acquired(
-    supplier: SupplierClient, worker_resources: WorkerResources
+    begun: Begun, worker_resources: WorkerResources
 ) -> None:
-    running, redis = _begin(supplier), worker_resources.redis
+    redis = worker_resources.redis
     redis.delete("migration:slots", _STATE)
     redis.hset(_STATE, "admit_from", 0)
     attempt = new_id()
     sessions, slots = worker_resources.Session, worker_resources.slots
-    owner = supplier.organisation_id()
+    owner = begun.supplier.organisation_id()
     assert acquire_slots(sessions, slots, [attempt], owner=owner, limit=2) == [attempt]
     held = redis.zrange("migration:slots", 0, -1)
-    assert set(held) == {str(running).encode(), str(attempt).encode()}
+    assert set(held) == {str(begun.attempt_id).encode(), str(attempt).encode()}
 
 
 def test_without_slots_that_can_be_restored_the_service_is_unavailable(
@@ -271,9 +264,9 @@ def test_without_slots_that_can_be_restored_the_service_is_unavailable(
 
 
 def test_attempts_of_requests_and_of_chunks_that_create_accounts_hold_slots(
-    supplier: SupplierClient, worker_resources: WorkerResources
+    begun: Begun, worker_resources: WorkerResources
 ) -> None:
-    running, sessions = _begin(supplier), worker_resources.Session
+    supplier, sessions = begun.supplier, worker_resources.Session
     batches = BatchClient(supplier, worker_resources)
     accounts = supplier.accounts(2)
     attempts = {
@@ -289,7 +282,7 @@ def test_attempts_of_requests_and_of_chunks_that_create_accounts_hold_slots(
     created, rehearsed, *_ = attempts.values()
     owner = supplier.organisation_id()
     expected = [
-        LiveAttempt(str(running), owner),
+        LiveAttempt(str(begun.attempt_id), owner),
         *(LiveAttempt(str(it), owner, batch=True) for it in created + rehearsed),
     ]
     with sessions() as session:
