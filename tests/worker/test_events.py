@@ -74,10 +74,10 @@ def test_a_batch_ends_when_no_worker_has_lines_of_it(batches: BatchClient) -> No
 
 
 def test_a_key_that_expires_is_told_of_thirty_seven_and_one_days_before(supplier: SupplierClient) -> None:
-    def expire_in(**left: int) -> list[int]:
+    def expire_in(revoked_at: datetime | None = None, **left: int) -> list[int]:
         expires_at = datetime.now(UTC) + timedelta(**left)
         with supplier.Session.begin() as session:
-            session.execute(update(ApiKey).values(expires_at=expires_at))
+            session.execute(update(ApiKey).values(expires_at=expires_at, revoked_at=revoked_at))
         for _ in range(2):
             with supplier.Session.begin() as session:
                 tell_expiring_keys(session)
@@ -85,7 +85,7 @@ def test_a_key_that_expires_is_told_of_thirty_seven_and_one_days_before(supplier
         assert {event["prefix"] for event in events} <= {supplier.api_key[:14]}
         return [event["days"] for event in events]
 
-    assert expire_in(hours=-1) == expire_in(days=30, hours=1) == []
+    assert expire_in(hours=-1) == expire_in(days=30, hours=1) == expire_in(datetime.now(UTC), hours=1) == []
     assert expire_in(days=29, hours=23) == [30]
     assert expire_in(days=7, hours=1) == [30]
     assert expire_in(days=6, hours=23) == [30, 7]
