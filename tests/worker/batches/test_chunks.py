@@ -1,11 +1,9 @@
 """Chunks and lines of batches: what becomes of them, of those that do not run, and after errors."""
 
-from decimal import Decimal
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
-import msgspec
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 from flask import Flask
@@ -80,50 +78,12 @@ def test_a_piece_that_takes_too_long_is_worked_on_again_in_smaller_ones(
     assert counts(batches.get(batch_id)) == {"IMPORTED": 20}
 
 
-_MARK = b"\xef\xbb\xbf"
-
-
-def test_reconciliation_compares_what_the_worker_understood(batches: BatchClient) -> None:
-    """Marks, U+0000 in unknown members, large offsets, and what is stored in another form than it was."""
-    account = batches.supplier.accounts(1)
-    number = account[0]["external_account_number"]
-    assert counts(batches.run(account)) == {"IMPORTED": 1}
-    payment = {"transaction_id": "T", "transaction_date": "2026-10-01", "amount": "1.50", "type": "PAYMENT"}
-    statement = {"statement_id": "S", "number": "S", "gross_amount": "100", "issued_date": "2026-01-01"}
-    period = {"bill_period_from_date": "2025-12-01", "bill_period_to_date": "2025-12-31"}
-    notes: list[dict[str, Any]] = [
-        {"body": "a\r\nb", "colour": "red\0"},
-        {"document_paths": [{"document_path": "/b.pdf"}, {"document_path": "Z.pdf"}]},
-        {"body": "c", "created_at": "2025-01-01T20:00:00.25+23:59"},
-        {"body": "d", "created_at": "0001-01-02T00:00:00Z", "document_paths": []},
-    ]
-    for kind, items in (("transactions", [payment]), ("statements", [statement | period]), ("notes", notes)):
-        line = batches.line(number, **{kind: [item | {"x\0": "\0"} for item in items]})
-        text = _MARK + msgspec.json.encode(line)
-        assert counts(batches.run([text], kind=kind)) == {"ADDED": 1}
-        assert counts(batches.run([text], kind=kind)) == {"ALREADY_ADDED": 1}
-    found = batches.supplier.reconcile()
-    assert (found["differences"], found["clean"]) == ([], True)
-    measures = {it["measure"]: (it["staged"], it["created"]) for it in found["totals"]}
-    assert measures["added notes"] == (4, 4)
-    assert measures["added amount of PAYMENT"] == (Decimal("1.5"), Decimal("1.5"))
-
-
 BROKEN = b"{"
 REASON = "error_threshold_reached"
 
 
 def _state(report: dict[str, Any]) -> tuple[str, str | None]:
     return report["state"], report["reason"]
-
-
-def test_an_import_whose_lines_are_all_broken_from_some_line_on_is_paused(batches: BatchClient) -> None:
-    report = batches.run([*batches.supplier.accounts(250), *[BROKEN] * 650])
-    assert _state(report) == ("PAUSED", REASON)
-    # 50 of the first 300 lines, 150 of the lines 201 to 400.
-    assert counts(report) == {"IMPORTED": 250, "FAILED": 150, "PENDING": 500}
-    expected = {"stop_after_errors": "50%", "stop_window_lines": 200, "lines": 200, "errors": 150}
-    assert report["brake"].items() >= expected.items()
 
 
 def test_a_worker_finishes_what_it_has_and_none_begins_anything(batches: BatchClient) -> None:

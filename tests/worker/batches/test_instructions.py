@@ -60,6 +60,12 @@ def _let_time_pass(batches: BatchClient, batch_id: str, interval: str) -> None:
         )
 
 
+def test_validate_asks_nobody(batches: BatchClient, number: str, vendor: str) -> None:
+    line = _line(batches, number, vendor, "card-refuse-1")
+    with patch.object(instructions, "ask_vendor", side_effect=AssertionError):
+        assert counts(batches.run([line], "validate", kind="payment-instructions")) == {"VALID": 1}
+
+
 def test_a_vendor_that_is_down_defers_its_own_lines_only(
     batches: BatchClient, number: str, vendor: str, sandbox_url: str
 ) -> None:

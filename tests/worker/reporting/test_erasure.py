@@ -29,12 +29,6 @@ from support.marked_person import find_mark, marked_parts
 from support.supplier_client import SupplierClient
 
 
-@pytest.fixture
-def mark() -> str:
-    """A word that occurs nowhere else."""
-    return f"Qwirinus{secrets.token_hex(6)}"
-
-
 def erase(supplier: SupplierClient, number: str) -> Any:
     body = {"import_supplier": supplier.code, "external_account_number": number, "reason": "Request 1"}
     return supplier.post("/account-import-process/erase/", body)
@@ -80,13 +74,13 @@ _FORMS = [
 
 @pytest.mark.parametrize("kind", ["accounts", "notes"])
 def test_every_form_of_the_number_is_found_before_and_after_the_erasure(
-    mark: str,
     kind: str,
     batches: BatchClient,
     sessions: sessionmaker[Session],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("DEBUG", "migration_service")
+    mark = _mark()
     others = ["1" + _NUMBER, f'"1{_NUMBER}.0"', f"{_NUMBER}0", f'"{_NUMBER}-0"', f"{_NUMBER}.5"]
     rest = {"import_supplier": batches.supplier.code, "notes": [{"body": mark}], **marked_parts(mark)}
     members = json.dumps(rest)[1:-1]
@@ -126,6 +120,7 @@ def _payload(known: KnownSupplier, mark: str) -> dict[str, Any]:
 
 
 def _mark() -> str:
+    """Return a word that occurs nowhere else."""
     return f"Qwirinus{secrets.token_hex(6)}"
 
 
@@ -179,24 +174,6 @@ def test_whoever_erases_waits_for_a_slow_worker_only_so_long(
         operator.execute(text("SET LOCAL lock_timeout = '50ms'"))
         with pytest.raises(AccountImportInProgressError):
             _erase(known, payload["external_account_number"])[1](operator)
-
-
-@pytest.mark.parametrize("mode", ["validate", "stage", "import"])
-@pytest.mark.parametrize("created", [False, True], ids=["never created", "created"])
-def test_a_line_that_arrives_after_the_erasure_keeps_neither_text_nor_findings(
-    batches: BatchClient, known: KnownSupplier, mode: str, created: bool
-) -> None:
-    mark = _mark()
-    payload = _payload(known, mark)
-    batches.run([payload], "import" if created else "validate")
-    with batches.supplier.Session.begin() as session:
-        _erase(known, payload["external_account_number"])[1](session)
-    assert find_mark(batches.supplier.Session, mark) == []
-    batch_id = batches.start([payload], mode)
-    assert find_mark(batches.supplier.Session, mark) == ["batch_line"]
-    batches.work()
-    assert batches.get(batch_id)["state"] == "COMPLETED"
-    assert find_mark(batches.supplier.Session, mark) == []
 
 
 def test_an_account_that_is_staged_while_it_is_erased_is_removed_by_the_next_sweep(
