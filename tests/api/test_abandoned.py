@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import text
-from sqlalchemy.orm import Session
 from werkzeug.test import TestResponse
 
 from migration_payloads.schemas import account
@@ -26,13 +25,10 @@ from migration_service.services.waves import plans
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.servers import EmbeddedServers, wait_until
+from support.slow_statements import count_slow, slow_down
 from support.supplier_client import API, SupplierClient
 
 _FOR_EVER = "SELECT pg_sleep(3600)"
-_RUNNING = text("""
-    SELECT count(*) FROM pg_stat_activity
-    WHERE application_name = 'migration-web' AND state = 'active' AND query LIKE '%pg_sleep(%'
-""")
 #: The module that has the long statements of an operation, and the status of its answer.
 _DOORS = {
     "compare_batches": (comparison, 200),
@@ -111,20 +107,11 @@ def slow(
     method, path, options = orders[request.param]
 
     def send(statement: str) -> TestResponse:
-        def execute(session: Session, _longest: str = "") -> None:
-            session.execute(text("SET LOCAL statement_timeout = 0"))
-            session.execute(text(statement))
-
-        monkeypatch.setattr(_DOORS[request.param][0], "allow_minutes", execute)
+        slow_down(monkeypatch, _DOORS[request.param][0], statement)
         headers = {"Authorization": f"Token {batches.supplier.token}"}
         return client.open(f"{API}/{path}", method=method, headers=headers, **options)
 
     return send
-
-
-def _count(batches: BatchClient) -> int:
-    with batches.supplier.Session() as session:
-        return session.scalar(_RUNNING) or 0
 
 
 def _places(batches: BatchClient) -> tuple[int, int]:
@@ -140,11 +127,11 @@ def test_what_nobody_waits_for_is_cancelled_and_changes_nothing(slow: Open, batc
     for asked in (True, False):
         answer = slow(_FOR_EVER)
         assert answer.status_code < 300
-        assert _count(batches) == 1
+        assert count_slow(batches.supplier.Session) == 1
         if asked:
             assert next(answer.iter_encoded()).strip() == b""
         answer.close()
-        wait_until(lambda: _count(batches) == 0, "it is cancelled")
+        wait_until(lambda: count_slow(batches.supplier.Session) == 0, "it is cancelled")
         assert _places(batches) == before
     with slow("SELECT 1") as last:
         assert last.status_code < 300

@@ -5,14 +5,13 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.console.pages import batch_actions, keys, supplier_actions
 from migration_service.config import Settings
 from migration_service.models import (
     ApiKey,
-    Batch,
     ImportSupplier,
 )
 from migration_service.services.access.api_keys import find_prefix
@@ -36,18 +35,6 @@ def test_a_form_that_is_sent_several_times_acts_once_and_answers_the_same(
     assert len(audited(sessions, action="batch.retried", subject=broken_batch)) == 1
     batches.work()
     assert counts(batches.get(broken_batch))["FAILED"] == 2
-
-
-def test_a_form_that_is_sent_again_with_other_values_is_not_taken_for_the_first_one(
-    administrator: ConsoleClient, batches: BatchClient
-) -> None:
-    code = batches.supplier.code
-    path = f"/suppliers/{code}/status/"
-    fields = administrator.tokens(path)
-    assert administrator.post(path, {**fields, "status": "Paused"}).status_code == 303
-    answer = administrator.post(path, {**fields, "status": "Complete"})
-    assert answer.status_code == 400
-    assert "was already sent, with other values" in answer.text
 
 
 def test_a_form_of_another_session_does_nothing(
@@ -76,38 +63,6 @@ def test_a_batch_is_repeated_while_no_connection_is_held(
     monkeypatch.setattr(batch_actions, "repeat_batch", repeat)
     administrator.act(path, {"team": batches.supplier.team})
     assert held == [0]
-
-
-def test_the_same_upload_twice_is_one_batch(
-    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
-) -> None:
-    file = ndjson(batches.supplier.accounts(1))
-    tokens = administrator.tokens(f"/suppliers/{batches.supplier.code}/upload/")
-    first = administrator.upload(batches.supplier.code, file, **tokens)
-    second = administrator.upload(batches.supplier.code, file, **tokens)
-    assert first.location == second.location
-    with sessions() as session:
-        assert session.scalar(select(func.count()).select_from(Batch)) == 1
-
-
-def test_an_upload_without_its_tokens_or_its_file_is_refused(
-    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
-) -> None:
-    code, file = batches.supplier.code, ndjson(batches.supplier.accounts(1))
-    assert administrator.upload(code, file, csrf_token="wrong").status_code == 400
-    assert administrator.upload(code, file, form_token="wrong").status_code == 400
-    assert administrator.upload(code, file, step="wrong").status_code == 400
-    assert administrator.upload(code, None).status_code == 400
-    empty = administrator.upload(code, b"\n\n")
-    assert empty.status_code == 400
-    assert "The file has no lines." in empty.text
-    table = administrator.upload(code, b"number;name\n1;Anna\n")
-    assert table.status_code == 400
-    assert "This looks like a CSV file." in table.text
-    no_form = administrator.client.post(f"/console/suppliers/{code}/upload/", data=file)
-    assert no_form.status_code == 400
-    with sessions() as session:
-        assert session.scalar(select(func.count()).select_from(Batch)) == 0
 
 
 def test_a_file_may_be_as_large_as_the_setting_says(

@@ -1,8 +1,9 @@
 """How values become text, in the language and the time zone of whoever reads them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -40,49 +41,22 @@ class _Clock(datetime):
 
 
 @pytest.mark.parametrize(
-    ("language", "numbers"), [("en", [DASH, "0", "1,234", "2.5"]), ("nl", [DASH, "0", "1.234", "2,5"])]
-)
-def test_numbers(console_app: Flask, language: str, numbers: list[str]) -> None:
-    with _reading(console_app, language=language):
-        assert [number(it) for it in (None, 0, 1234, 2.5)] == numbers
-
-
-@pytest.mark.parametrize(
-    ("part", "whole", "shown"),
+    ("show", "shown"),
     [
-        (0, 0, DASH),
-        (1, 1_000_000, "0.1%"),
-        (1, 11, "9.1%"),
-        (1, 3, "33%"),
-        (995, 1000, "99.5%"),
-        (999_999, 1_000_000, "99.9%"),
-        (5, 5, "100%"),
+        (number, {(None,): DASH, (0,): "0", (1234,): "1,234", (2.5,): "2.5"}),
+        # A share is all or nothing only if it is.
+        (percent, {(0, 0): DASH, (1, 10**6): "0.1%", (1, 11): "9.1%", (1, 3): "33%", (5, 5): "100%"}),
+        (percent, {(995, 1000): "99.5%", (999_999, 10**6): "99.9%"}),
+        # A duration is in the unit that suits it.
+        (duration, {(None,): DASH, (0,): "0 s", (99.4,): "99 s", (100,): "2 min", (6_000,): "1 h 40 min"}),
+        (duration, {(172_800,): "2 days", (259_200,): "3 days"}),
     ],
 )
-def test_a_share_is_all_or_nothing_only_if_it_is(
-    console_app: Flask, part: int, whole: int, shown: str
-) -> None:
+def test_numbers(console_app: Flask, show: Callable[..., str], shown: dict[tuple[Any, ...], str]) -> None:
     with _reading(console_app):
-        assert percent(part, whole) == shown
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [
-        (None, DASH),
-        (0, "0 s"),
-        (99.4, "99 s"),
-        (100, "2 min"),
-        (60 * 100, "1 h 40 min"),
-        (60 * 48 * 60, "2 days"),
-        (60 * 72 * 60, "3 days"),
-    ],
-)
-def test_a_duration_is_in_the_unit_that_suits_it(
-    console_app: Flask, seconds: float | None, shown: str
-) -> None:
-    with _reading(console_app):
-        assert duration(seconds) == shown
+        assert {it: show(*it) for it in shown} == shown
+    with _reading(console_app, language="nl"):
+        assert [number(it) for it in (1234, 2.5)] == ["1.234", "2,5"]
 
 
 @pytest.mark.parametrize(

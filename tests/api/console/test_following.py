@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,12 +20,9 @@ from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, text_of
 from support.servers import wait_until
+from support.slow_statements import count_slow, slow_down
 
 Slow = Callable[[object, str], None]
-_RUNNING = text("""
-    SELECT count(*) FROM pg_stat_activity
-    WHERE application_name = 'migration-web' AND state = 'active' AND query LIKE '%pg_sleep(%'
-""")
 
 
 @pytest.fixture
@@ -32,15 +30,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     """Let the long statements of a module be this one."""
     monkeypatch.setattr(places, "PATIENCE", 0.0)
     monkeypatch.setattr(places, "_BETWEEN_PIECES", 0.2)
-
-    def slow(module: object, statement: str) -> None:
-        def execute(session: Session, _longest: str = "") -> None:
-            session.execute(text("SET LOCAL statement_timeout = 0"))
-            session.execute(text(statement))
-
-        monkeypatch.setattr(module, "allow_minutes", execute)
-
-    return slow
+    return partial(slow_down, monkeypatch)
 
 
 def test_a_page_and_a_file_that_nobody_waits_for_end(
@@ -58,8 +48,7 @@ def test_a_page_and_a_file_that_nobody_waits_for_end(
         assert answer.status_code == 200
         assert answer.mimetype == kind
         answer.close()
-        with sessions() as session:
-            wait_until(lambda: session.scalar(_RUNNING) == 0, "it is cancelled")
+        wait_until(lambda: count_slow(sessions) == 0, "it is cancelled")
 
 
 def test_a_file_is_sent_as_one_however_long_its_view_takes(

@@ -157,13 +157,6 @@ def test_the_account_is_created_again_with_another_number(
         assert not session.get(models.RetiredAccountNumber, second)
 
 
-def test_an_account_that_is_kept_stays_as_it_was(account: ImportedAccount, undos: UndoClient) -> None:
-    account.post_notes({"body": "Added later."})
-    before = dump(account.supplier.Session)
-    assert undos.run(account.number)["kept_counts"] == {"data_added_later": 1}
-    assert dump(account.supplier.Session) == before
-
-
 @pytest.mark.parametrize("table", ["account_import_process", "account", "customer_email"])
 def test_what_somebody_else_holds_is_left_for_later(
     account: ImportedAccount, undos: UndoClient, table: str
@@ -206,18 +199,6 @@ def test_what_somebody_else_always_holds_is_kept(account: ImportedAccount, undos
             progress = undos.work(undo_id)
     assert progress is Progress.OVER
     assert undos.reasons(undo_id) == [["account_busy"]]
-
-
-def test_kept_answers_are_voided(account: ImportedAccount, undos: UndoClient) -> None:
-    supplier = account.supplier
-    note = {**account.pair, "notes": [{"body": "Added later."}]}
-    key = {"Idempotency-Key": str(uuid4())}
-    assert supplier.post("/notes/create/", note, headers=key).status_code == 201
-    undo_id = undos.start(account.number)
-    undos.change(undo_id, overrides=["data_added_later"])
-    undos.work(undo_id)
-    assert undos.reasons(undo_id) == [[]]
-    assert supplier.post("/notes/create/", note, headers=key).status_code == 404
 
 
 def test_every_table_that_refers_to_an_account_is_emptied() -> None:
