@@ -43,6 +43,11 @@ def text_of(page: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
 
+def main_of(page: str) -> str:
+    """The text of the middle of a page."""
+    return text_of(page[page.index("<main") : page.index("</main>")])
+
+
 def facts_of(page: str) -> dict[str, str]:
     """The terms of a page or of a part of one, with what is said of each."""
     return {text_of(name): text_of(value) for name, value in _FACT.findall(page)}

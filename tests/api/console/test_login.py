@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.blueprints.requests.resources import resources
 from migration_service.services.access import operators, throttle
 from support.audit import audited
-from support.console_client import PASSWORD, ConsoleClient, make_operator, text_of
+from support.console_client import PASSWORD, ConsoleClient, main_of, make_operator
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_too_many_wrong_passwords_are_throttled_by_name_and_address_and_lock_nob
         assert stranger.log_in(name, "not the password").status_code == 401
     throttled = stranger.log_in(name)
     assert throttled.status_code == 429
-    assert re.search(r"Try again in [1-9][0-9]* seconds\.", _said(throttled.text))
+    assert re.search(r"Try again in [1-9][0-9]* seconds\.", main_of(throttled.text))
     refused = audited(sessions, address=stranger.client.environ_base["REMOTE_ADDR"], outcome="REFUSED")
     assert {entry.code for entry in refused} == {"failed_login", "throttled_login"}
     elsewhere = ConsoleClient(console_app)
@@ -65,10 +65,6 @@ def test_logging_out_ends_the_session_on_the_server(
     assert audited(sessions, action="operator.logged_out", subject=name)
 
 
-def _said(page: str) -> str:
-    return text_of(page[page.index("<main") : page.index("</main>")])
-
-
 def test_what_was_shown_is_masked_for_the_next_operator_and_for_one_who_may_not_see_it_any_more(
     stranger: ConsoleClient, name: str, sessions: sessionmaker[Session], broken_batch: str
 ) -> None:
@@ -96,5 +92,5 @@ def test_wrong_passwords_of_whoever_is_logged_in_are_throttled(stranger: Console
         answer = stranger.send("/password/", {"old": "not the password", "new": new, "again": new})
     assert answer.status_code == 429
     assert re.search(
-        r"Old password : Too many attempts have failed\. Try again in [1-9]\d* s", _said(answer.text)
+        r"Old password : Too many attempts have failed\. Try again in [1-9]\d* s", main_of(answer.text)
     )

@@ -1,14 +1,9 @@
-"""E-mails to customers are held until their moment, released once, and withdrawn by an undo."""
-
-from typing import Any
+"""E-mails to customers and a go-live at once (the rest: transcripts/rest/emails.md)."""
 
 from migration_service.db.sql import OpenTransaction
-from migration_service.services.emails.customer_emails import (
-    count_held,
-)
+from migration_service.services.emails.customer_emails import count_held
 from migration_service.services.processing.attempts import run_attempt
 from migration_service.services.setup.suppliers import set_customer_emails
-from migration_service.states import EmailMoment
 from support.factories import json_of
 from support.go_lives import GoLiveClient
 from support.interleavings import COMMIT, Script, explore
@@ -19,17 +14,13 @@ from support.wave_client import WaveClient
 _JANSEN = {"family_name": "Jansen", "email": "jansen@example.com"}
 
 
-def _set(supplier: SupplierClient, at: EmailMoment | None = None, **values: Any) -> None:
-    with supplier.Session.begin() as session:
-        set_customer_emails(session, supplier.code, on=values.pop("on", True), at=at, **values)
-
-
 def test_an_account_that_is_created_while_its_supplier_goes_live_is_told(waves: WaveClient) -> None:
     """In every order: its e-mail is released by the go-live, or recorded as one that waits for nothing."""
 
     def script() -> Script:
         supplier = SupplierClient.create(waves.supplier.app, waves.supplier.Session)
-        _set(supplier)
+        with supplier.Session.begin() as session:
+            set_customer_emails(session, supplier.code, on=True)
         (payload,) = supplier.accounts()
         supplier.stage(payload | {"customers": [_JANSEN]})
         supplier.process(number := str(payload["external_account_number"]))

@@ -1,4 +1,4 @@
-"""Certificates: what they say, and that they hold without the service, also after an erasure."""
+"""Certificates hold without the service, and are streamed (the rest: transcripts/rest/certificates.md)."""
 
 import tracemalloc
 from pathlib import Path
@@ -24,9 +24,9 @@ pytestmark = pytest.mark.usefixtures("neighbour")
 _AT = "/certificates/"
 
 
-def _make(supplier: SupplierClient, **body: Any) -> dict[str, Any]:
+def _make(supplier: SupplierClient) -> dict[str, Any]:
     """Start a certificate, do the workers' work, and return what is known of it."""
-    answer = supplier.post(_AT, {"import_supplier": supplier.code, "by": "Grace", **body})
+    answer = supplier.post(_AT, {"import_supplier": supplier.code, "by": "Grace"})
     assert answer.status_code == 202, answer.text
     with supplier.app.app_context():
         key = supplier.app.extensions["migration_service"].settings.certificate_key
@@ -35,14 +35,8 @@ def _make(supplier: SupplierClient, **body: Any) -> dict[str, Any]:
     while progress is Progress.WORKED:
         with supplier.Session.begin() as session:
             progress = making.certify_piece(session, UUID(started), key)
-    return _get(supplier, f"{_AT}{started}/")
-
-
-def _get(supplier: SupplierClient, path: str) -> dict[str, Any]:
-    answer = supplier.get(path)
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = parse_json(answer.data)
-    return found
+    made: dict[str, Any] = parse_json(supplier.get(f"{_AT}{started}/").data)
+    return made
 
 
 def _file(supplier: SupplierClient, made: dict[str, Any], account: str | None = None) -> bytes:
@@ -64,18 +58,14 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(format_, "SUBTREE", 2)
 
 
-@pytest.fixture
-def numbers(batches: BatchClient, small: None) -> list[str]:
-    accounts = batches.supplier.accounts(5)
-    batches.run(accounts)
-    batches.supplier.reconcile()
-    return [it["external_account_number"] for it in accounts]
-
-
 def test_a_certificate_and_the_proof_of_each_account_hold_without_the_service(
-    batches: BatchClient, numbers: list[str], tmp_path: Path
+    batches: BatchClient, small: None, tmp_path: Path
 ) -> None:
     supplier = batches.supplier
+    accounts = supplier.accounts(5)
+    numbers = [it["external_account_number"] for it in accounts]
+    batches.run(accounts)
+    supplier.reconcile()
     made = _make(supplier)
     assert (made["accounts"], made["clean"], made["requested_by"]) == (5, True, "Grace")
     whole = _file(supplier, made)
@@ -84,7 +74,7 @@ def test_a_certificate_and_the_proof_of_each_account_hold_without_the_service(
     assert not any(number.encode() in whole for number in numbers)
     receipt = parse_json(whole.splitlines()[2])
     assert (receipt["clean"], receipt["is_of_all_compared"], receipt["sent"]["created"]) == (True, True, 5)
-    for account in supplier.accounts(5):
+    for account in accounts:
         sent = tmp_path / "sent.ndjson"
         sent.write_bytes(encode_json(account))
         proof = _file(supplier, made, account["external_account_number"])
