@@ -125,6 +125,11 @@ def test_permanent_refusals_are_distinguished_from_temporary_ones(
     assert "jan@post.example" not in str(caught.value)
 
 
+@pytest.mark.parametrize("url, port", [("smtp://a", 25), ("smtp://a?starttls=1", 587), ("smtps://a", 465)])
+def test_each_way_has_its_port(url: str, port: int) -> None:
+    assert smtp.SmtpSettings.from_url(url).port == port
+
+
 @pytest.mark.parametrize("url", ["smtp://{}@{}?starttls=1", "smtps://{}@{}"])
 def test_a_login_follows_starttls_or_implicit_tls(
     start_smtp: Callable[..., str], mailbox: Mailbox, server_tls: ssl.SSLContext, trusted: None, url: str

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from itertools import count
 from unittest.mock import patch
 from uuid import UUID
@@ -111,13 +112,13 @@ def test_a_failed_attempt_is_repeated(
     assert (delivery.state, delivery.attempts) == ("PENDING", 1)
     assert 0.7 * PAUSES[0] < seconds < 2 * PAUSES[0]
     assert hooks.get(endpoint_id).failing_since is not None
-    receiver.answer(200)
+    receiver.answer(299)
     hooks.make_due()
     hooks.send()
     with hooks.sessions() as session:
         attempts = session.scalars(select(WebhookAttempt).order_by(WebhookAttempt.number)).all()
-        assert [(it.status, it.error) for it in attempts] == [(status, error), (200, None)]
-        assert [it.answer for it in attempts][1] == "status 200"
+        assert [(it.status, it.error) for it in attempts] == [(status, error), (299, None)]
+        assert [it.answer for it in attempts][1] == "status 299"
     assert hooks.states() == ["DELIVERED"]
     assert hooks.get(endpoint_id).failing_since is None
     first, second = receiver.verified(secret)
@@ -236,12 +237,14 @@ def test_what_fails_while_another_arrives_does_not_count(hooks: Hooks, receiver:
     assert hooks.get(endpoint_id).failing_since is None
 
 
+@pytest.mark.parametrize("as_date", [False, True])
 def test_a_pause_that_the_endpoint_asks_for_holds_all_its_deliveries(
-    hooks: Hooks, receiver: Receiver, another: Receiver
+    hooks: Hooks, receiver: Receiver, another: Receiver, *, as_date: bool
 ) -> None:
     endpoint_id, _ = hooks.add(receiver.url)
     hooks.add(another.url)
-    receiver.answer(503, Retry_After="3600")
+    in_an_hour = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+    receiver.answer(503, Retry_After=in_an_hour if as_date else "3600")
     hooks.tell(5)
     hooks.send()
     assert len(receiver.requests) == 1
