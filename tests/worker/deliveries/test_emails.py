@@ -328,6 +328,7 @@ def test_a_refusal_is_final_and_the_pause_after_a_delay_doubles_up_to_an_hour(
     outbox.box.answer = "250 taken"
     outbox.send(email_id)
     assert len(outbox.box.messages) == (state == "PENDING")
+    assert bool(outbox.row(email_id).error) == (state == "REFUSED")
 
 
 def test_one_address_gets_a_few_messages_an_hour_and_the_others_wait(outbox: Outbox) -> None:
