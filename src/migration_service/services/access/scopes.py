@@ -55,9 +55,12 @@ def require_address(networks: Sequence[str] | None, address: str | None) -> None
 def parse_network(text: str) -> str:
     """Return a network in its normal form, such as `192.0.2.0/24`. Raise NetworkInvalidError."""
     try:
-        return str(ip_network(text.strip()))
+        network = ip_network(text.strip())
     except ValueError:
         raise NetworkInvalidError(found=text) from None
+    # Addresses are compared as those of IPv4, too.
+    mapped = getattr(network.network_address, "ipv4_mapped", None)
+    return str(IPv4Network((mapped, network.prefixlen - 96)) if mapped else network)
 
 
 @lru_cache(maxsize=1_000)
