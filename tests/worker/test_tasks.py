@@ -27,7 +27,7 @@ from migration_service.connections import make_redis
 from migration_service.log import request_id
 from migration_service.metrics import shared
 from migration_service.metrics.shared import is_resting, read_queue_waits, read_task_times
-from migration_service.models import ApiKey, BatchChunk, Organisation, TokenSession
+from migration_service.models import ApiKey, BatchChunk, Event, Organisation, TokenSession
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.batches.intake import upload
 from migration_service.services.imports.quota import StagedQuota
@@ -179,10 +179,13 @@ def test_old_data_is_removed_piece_by_piece_until_nothing_is_left(
         own = select(ApiKey.id).where(ApiKey.prefix == find_prefix(supplier.api_key))
         key_id, ended = session.scalars(own).one(), datetime.now(UTC) - timedelta(days=35)
         session.add_all(TokenSession(id=uuid4(), api_key_id=key_id, expires_at=ended) for _ in range(3))
+        session.get_one(ApiKey, key_id).expires_at = datetime.now(UTC) + timedelta(days=3)
     with patch.object(retention, "PIECE", 1), patch.object(maintenance, "PIECE", 1):
         maintenance.remove_old_data()
     with worker_resources.Session() as session:
         assert session.scalars(select(func.min(TokenSession.expires_at))).one() > datetime.now(UTC)
+        owner = session.get_one(ApiKey, key_id).organisation_id
+        assert "api_key.expires" in session.scalars(select(Event.type).where(Event.organisation_id == owner))
 
 
 def test_counting_notes_who_is_at_the_quota_and_rests_only_after_a_long_count(
