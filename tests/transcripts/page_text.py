@@ -38,8 +38,8 @@ def write_page(html: str, *, whole: bool = False) -> str:
 
 
 def find_form(html: str, *actions: str) -> Form | None:
-    """Return the first form in the middle of the page that is sent to one of these paths."""
-    return next((it for it in _read(html).forms if it.action in actions), None)
+    """Return the first form of the page that is sent to one of these paths."""
+    return next((it for it in _read(html, whole=True).forms if it.action in actions), None)
 
 
 def _read(html: str, *, whole: bool = False) -> "_Reader":
