@@ -128,6 +128,8 @@ def send(code: str) -> Response:
     except errors.BatchFileError as error:
         return _fail(supplier, form, *map(tell, error.errors), status=status_of(type(error)))
     except (errors.InvalidError, errors.BatchQuotaError, errors.TooManyUploadsError) as error:
+        if isinstance(error, errors.IdempotencyKeyReusedError):  # the form was sent before, with another file
+            error = errors.InvalidError(_("The page has expired. Choose the file again."))
         return _page(supplier, form, form.take(error), status_of(type(error)))
     feed_batches(shared.celery, shared.Session)
     flash(_("The file has arrived, and its batch has started."), "done")
