@@ -12,7 +12,6 @@ from migration_service.db.base import new_id
 from migration_service.errors import (
     BatchNotFoundError,
     ImportSupplierNotFoundError,
-    WaveNotFoundError,
     WavePlanNotFoundError,
 )
 from migration_service.models import Batch, ImportSupplier, WavePlan
@@ -28,31 +27,6 @@ def waves(session: Session, known: KnownSupplier, other: KnownSupplier) -> tuple
     batches = [rows.make_batch(session, known, mode="import", source="pending") for _ in range(3)]
     rows.make_plan(session, other, rows.make_batch(session, other))
     return rows.make_plan(session, known, *batches[:2]), batches
-
-
-def test_a_report_is_about_a_supplier_a_batch_a_plan_or_a_wave(
-    session: Session, known: KnownSupplier, waves: tuple[WavePlan, list[Batch]]
-) -> None:
-    plan, (first, second, single) = waves
-    whole = ReportSubject(ReportKind.SUPPLIER, known)
-    batch = ReportSubject(ReportKind.BATCH, known, (single.id,))
-    of_wave = ReportSubject(ReportKind.BATCH, known, (second.id,), plan.id, 2)
-    both = ReportSubject(ReportKind.PLAN, known, (first.id, second.id), plan.id)
-    wave = ReportSubject(ReportKind.WAVE, known, (second.id,), plan.id, 2)
-    for target, subject, batch_id in (
-        ("MINE", whole, None),
-        (str(single.id), batch, single.id),
-        (str(second.id), of_wave, second.id),
-        (str(plan.id), both, None),
-    ):
-        for organisation_id in (known.organisation_id, None):
-            assert find_subject(session, target, organisation_id=organisation_id) == subject
-        assert subject.batch_id == batch_id
-    assert find_subject(session, str(plan.id), organisation_id=known.organisation_id, wave=2) == wave
-    assert wave.batch_id == second.id
-    assert whole.values() == {"import_supplier_id": known.id, "batch_ids": None, "plan_id": None}
-    batch_ids = [first.id, second.id]
-    assert both.values() == {"import_supplier_id": known.id, "batch_ids": batch_ids, "plan_id": plan.id}
 
 
 @pytest.mark.parametrize("target", ["nobody", "019aa5e0-9a31-7f00-8c15-6f2d1b7e4a90", "\0", "x" * 1_000, ""])
@@ -80,23 +54,6 @@ def test_a_report_of_one_kind_is_not_of_another(
     ):
         with pytest.raises(error):
             find_subject(session, target, organisation_id=None, kind=kind)
-
-
-def test_what_is_not_of_the_organisation_is_not_found(
-    session: Session, other: KnownSupplier, waves: tuple[WavePlan, list[Batch]]
-) -> None:
-    plan, (first, *_) = waves
-    for target in ("MINE", str(first.id), str(plan.id), "nobody"):
-        with pytest.raises(ImportSupplierNotFoundError) as refused:
-            find_subject(session, target, organisation_id=other.organisation_id)
-        assert target in str(refused.value.detail)
-    with pytest.raises(WavePlanNotFoundError):
-        find_subject(session, str(plan.id), organisation_id=other.organisation_id, wave=1)
-    with pytest.raises(WavePlanNotFoundError):
-        find_subject(session, str(first.id), organisation_id=None, wave=1)
-    with pytest.raises(WaveNotFoundError) as missing:
-        find_subject(session, str(plan.id), organisation_id=None, wave=3)
-    assert "3" in str(missing.value.detail)
 
 
 def test_a_report_says_when_and_with_what_it_was_made(
