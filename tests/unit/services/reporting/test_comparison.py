@@ -9,6 +9,7 @@ from migration_service.services.setup.suppliers import KnownSupplier
 from support.rows import make_batch, make_line
 
 
+@pytest.mark.usefixtures("unsorted")
 @pytest.mark.parametrize("page", [1, 2, 20_000])
 def test_changed_accounts_come_in_the_order_of_their_lines(
     session: Session,
