@@ -129,7 +129,7 @@ def test_without_redis_everything_is_counted(
 
     for command in failing:
         monkeypatch.setattr(Redis, command, fail)
-    assert _created(administrator, batches) == "1 accounts in 30 days, at most 1 on one"
+    assert _created(administrator, batches) == "Accounts in 30 days: 1, at most 1 on one"
     assert administrator.lead(f"/suppliers/{batches.supplier.code}/").startswith("1 of 1 ")
 
 
