@@ -20,6 +20,7 @@ from migration_service_local.errors import StartError
 from migration_service_local.servers.home import Home
 from migration_service_local.servers.orphans import find_processes, stop_orphans
 from migration_service_local.servers.process import Child, Program
+from migration_service_local.up import run
 from migration_service_local.up.options import Scale
 from migration_service_local.up.programs import Programs
 from migration_service_local.up.run import StopRequestedError, Supervisor, pause_before_restart
@@ -91,6 +92,17 @@ def test_a_program_that_is_killed_is_started_again_at_once(tmp_path: Path, numbe
         first.send_signal(number)
         supervisor.run(until=lambda: screen.text.count("serving") == 2)
     assert f"one was killed by {number.name}. It is restarted at once." in screen.text
+
+
+def test_deaths_are_counted_anew_after_a_healthy_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "_HEALTHY_SECONDS", 0)
+    screen = Screen()
+    with Supervisor(screen.output) as supervisor:
+        supervisor.start(program(tmp_path, "one", "import sys\nsys.exit('soon')"))
+        supervisor.run(until=lambda: screen.text.count("one ended with exit status 1. It is restarted") == 4)
+    assert screen.text.count("one ended with exit status 1. It is restarted at once.") == 4
 
 
 def test_a_crash_loop_is_shown_with_the_last_lines_and_keeps_the_start_from_succeeding(

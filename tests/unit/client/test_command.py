@@ -7,14 +7,15 @@ import sys
 from configparser import ConfigParser
 from datetime import UTC, datetime
 from importlib.metadata import requires
-from typing import Any
+from typing import Any, get_type_hints
 
 import click
 import pytest
 from click.testing import CliRunner, Result
 
 from documentation.pages import ROOT
-from migration_service_client.command import main, output
+from migration_service_client.command import main, output, watch
+from migration_service_client.models import BatchProgressAnswer
 
 
 def run(*arguments: str, **environment: str) -> Result:
@@ -82,3 +83,9 @@ def test_the_client_without_extras_needs_fewer_than_ten_packages() -> None:
             wanted += [it for it in requires(name) or [] if ";" not in it]
     assert {"click", "pycurl"} <= needed
     assert len(needed) + 1 < 10
+
+
+def test_lines_that_wait_for_another_batch_are_not_done() -> None:
+    members: dict[str, Any] = dict.fromkeys(get_type_hints(BatchProgressAnswer))
+    members |= {"lines": 3, "counts": {"ADDED": 1, "DEFERRED": 2}}
+    assert watch.count_done(BatchProgressAnswer(**members)) == 1

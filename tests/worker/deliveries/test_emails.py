@@ -382,13 +382,21 @@ def test_without_a_mail_server_messages_wait_and_the_log_says_why(
 ) -> None:
     (email_id,) = outbox.create(ANNE)
     make_celery(**configured)
+    alert = AlertEmail(event=new_id().hex, recipient="lead@migration.example", subject="s", body="b")
+    with outbox.supplier.Session.begin() as session:
+        session.execute(update(AlertEmail).values(state=EmailState.REFUSED, sent_at=None))
+        session.add(alert)
     with caplog.at_level(logging.ERROR), noted_messages() as published:
         sweep_deliveries()
     assert reason in caplog.text
-    assert "e-mails wait" in caplog.text
+    assert "2 e-mails wait" in caplog.text
     assert published == []
     assert outbox.states([email_id]) == [("PENDING", 0)]
     assert outbox.row(email_id).next_try_at > outbox.row(email_id).created_at
+    with outbox.supplier.Session() as session:
+        session.add(alert)
+        session.refresh(alert)
+        assert alert.next_try_at > alert.created_at
 
 
 def test_messages_have_a_queue_that_no_sweep_waits_in(celery: MigrationCelery) -> None:
