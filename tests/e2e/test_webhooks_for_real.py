@@ -143,7 +143,11 @@ def test_each_event_arrives_at_each_endpoint_that_recovers_whatever_is_killed(
         count = EVENTS // len(victims) * len(victims)
         patience = 1800 if _IS_LONG else 120
         wait_until(
-            lambda: _hurry(sessions) and _have_arrived(sessions, len(_RECOVER) * count),
+            lambda: (
+                _hurry(sessions)
+                and _have_arrived(sessions, len(_RECOVER) * count)
+                and all(set(endpoints.sent[kind]) == set(endpoints.sent["answer"]) for kind in _RECOVER)
+            ),
             "everything has arrived",
             patience,
         )
