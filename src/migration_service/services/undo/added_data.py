@@ -86,4 +86,5 @@ _ACKNOWLEDGE = text(f"""
     FROM account JOIN batch_line AS line
       ON line.batch_id = :batch_id AND line.external_account_number = account.external_account_number
     WHERE account.id = ANY (:account_ids) AND line.status = '{states.LineStatus.ADDED}'
+    ORDER BY line.line_number
 """)
