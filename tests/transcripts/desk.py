@@ -79,7 +79,15 @@ _ALWAYS_SENT = {
 #: What stands between two objects of a list in JSON. Each object has a line.
 _OBJECTS, _BESIDE = re.compile(r", ?(?=\{)"), ",\n  "
 #: What workers and sweeps write into whenever they have got on.
-_WRITTEN = ("event", "audit_entry", "account_import_process", "batch_chunk", "wave", "compared_piece", "customer_email")
+_WRITTEN = (
+    "event",
+    "audit_entry",
+    "account_import_process",
+    "batch_chunk",
+    "wave",
+    "compared_piece",
+    "customer_email",
+)
 _VERSIONS = text(
     " UNION ALL ".join(f"SELECT count(*), max(xmin::text::bigint) FROM {it}" for it in _WRITTEN)  # noqa: S608
 )

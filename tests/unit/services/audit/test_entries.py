@@ -128,43 +128,38 @@ def _fill(own: sessionmaker[Session], *ages: int, timeline: int = 1) -> None:
         session.execute(text("ALTER TABLE audit_entry ENABLE TRIGGER audit_guard"))
 
 
-def _tamper(own: sessionmaker[Session], table: str, statement: str) -> None:
+def _tamper(session: Session, table: str, statement: str) -> None:
     """Run a statement as the owner of the database could."""
-    with own.begin() as session:
-        session.execute(text(f"ALTER TABLE {table} DISABLE TRIGGER USER"))
-        session.execute(text(statement))
-        session.execute(text(f"ALTER TABLE {table} ENABLE TRIGGER USER"))
+    session.execute(text(f"ALTER TABLE {table} DISABLE TRIGGER USER"))
+    session.execute(text(statement))
+    session.execute(text(f"ALTER TABLE {table} ENABLE TRIGGER USER"))
 
 
-@pytest.mark.parametrize("statement", CHANGES)
 def test_neither_the_runtime_role_nor_the_owner_changes_anything(
-    own: sessionmaker[Session], runtime: sessionmaker[Session], statement: str
+    own: sessionmaker[Session], runtime: sessionmaker[Session]
 ) -> None:
     _fill(own, 3)
     with own.begin() as session:
         seal_days(session)
-    for sessions in (own, runtime):
-        for keeper in ("off", "on") if sessions is runtime else ("off",):
+    keep = text("SELECT set_config('migration_service.audit_keeper', :keeper, true)")
+    for sessions, keeper in ((own, "off"), (runtime, "off"), (runtime, "on")):
+        for statement in CHANGES:
             with sessions() as session:
-                setting = {"keeper": keeper}
-                session.execute(
-                    text("SELECT set_config('migration_service.audit_keeper', :keeper, true)"), setting
-                )
+                session.execute(keep, {"keeper": keeper})
                 with pytest.raises(DBAPIError, match="InsufficientPrivilege"):
                     session.execute(text(statement))
 
 
-@pytest.mark.parametrize("statement", FORGED)
 def test_the_runtime_role_forges_no_entry_and_makes_nothing_that_stands_in_for_a_table(
-    runtime: sessionmaker[Session], statement: str
+    runtime: sessionmaker[Session],
 ) -> None:
-    with runtime() as session, pytest.raises(DBAPIError, match="InsufficientPrivilege"):
-        session.execute(text(statement))
+    for statement in FORGED:
+        with runtime() as session, pytest.raises(DBAPIError, match="InsufficientPrivilege"):
+            session.execute(text(statement))
 
 
-@pytest.mark.parametrize("statement", ["DELETE FROM audit_entry", "UPDATE audit_day SET entries = 0"])
 def test_the_guard_looks_at_nothing_that_a_session_has_made(
-    own: sessionmaker[Session], runtime: sessionmaker[Session], statement: str
+    own: sessionmaker[Session], runtime: sessionmaker[Session]
 ) -> None:
     """Even if the role may change the audit and make tables, as in a database that was set up otherwise."""
     _fill(own, 3)
@@ -173,17 +168,18 @@ def test_the_guard_looks_at_nothing_that_a_session_has_made(
         seal_days(session)
         session.execute(text(f"GRANT ALL ON audit_entry, audit_day TO {role}"))
         session.execute(text(f"GRANT TEMPORARY ON DATABASE {database} TO {role}"))
-    with runtime() as session:
-        session.execute(text("CREATE TEMP TABLE pg_class (oid oid, relowner oid)"))
-        session.execute(
-            text("""
-                INSERT INTO pg_temp.pg_class
-                SELECT oid, CAST(CAST(current_user AS regrole) AS oid) FROM pg_catalog.pg_class
-            """)
-        )
-        session.execute(text("SET migration_service.audit_keeper = 'on'"))
-        with pytest.raises(DBAPIError, match="InsufficientPrivilege"):
-            session.execute(text(statement))
+    for statement in ("DELETE FROM audit_entry", "UPDATE audit_day SET entries = 0"):
+        with runtime() as session:
+            session.execute(text("CREATE TEMP TABLE pg_class (oid oid, relowner oid)"))
+            session.execute(
+                text("""
+                    INSERT INTO pg_temp.pg_class
+                    SELECT oid, CAST(CAST(current_user AS regrole) AS oid) FROM pg_catalog.pg_class
+                """)
+            )
+            session.execute(text("SET migration_service.audit_keeper = 'on'"))
+            with pytest.raises(DBAPIError, match="InsufficientPrivilege"):
+                session.execute(text(statement))
 
 
 def test_the_runtime_role_can_add_current_entries_and_seal_and_remove_whole_days(
@@ -244,40 +240,39 @@ def test_entries_of_days_that_are_not_sealed_are_not_removed(own: sessionmaker[S
         assert verify_chain(session).problems[0].endswith("the day was not sealed. Does beat run?")
 
 
-@pytest.mark.parametrize(
-    ("table", "statement", "problem"),
-    [
-        ("audit_entry", "DELETE FROM audit_entry WHERE actor = 'of 5'", "sealed with 1 entries, and has 0"),
-        ("audit_entry", "UPDATE audit_entry SET actor = 'x' WHERE actor = 'of 5'", "an entry was changed"),
-        (
-            "audit_entry",
-            "INSERT INTO audit_entry (at, actor_kind, action, outcome, timeline) "
-            "SELECT at, 'service', 'x', 'DONE', 1 FROM audit_entry WHERE actor = 'of 5'",
-            "sealed with 1 entries, and has 2",
-        ),
-        (
-            "audit_entry",
-            "INSERT INTO audit_entry (at, actor_kind, action, outcome, timeline) "
-            "VALUES (now() - interval '20 days', 'service', 'x', 'DONE', 1)",
-            "there are entries before the first sealed day",
-        ),
-        ("audit_day", "DELETE FROM audit_day WHERE day = current_date - 5", "the day is missing"),
-        ("audit_day", "DELETE FROM audit_day WHERE day > current_date - 4", "was not sealed"),
-        ("audit_day", "DELETE FROM audit_day WHERE day < current_date - 6", "does not follow"),
-        ("audit_day", "UPDATE audit_day SET entries = 0 WHERE day = current_date - 5", "does not follow"),
-        ("audit_day", "UPDATE audit_day SET removed_at = now()", "it was removed, and has 1 entries"),
-    ],
-)
-def test_every_change_is_detected(
-    own: sessionmaker[Session], table: str, statement: str, problem: str
-) -> None:
+#: What an owner could do, and what a verification says of it.
+TAMPERED = [
+    ("audit_entry", "DELETE FROM audit_entry WHERE actor = 'of 5'", "sealed with 1 entries, and has 0"),
+    ("audit_entry", "UPDATE audit_entry SET actor = 'x' WHERE actor = 'of 5'", "an entry was changed"),
+    (
+        "audit_entry",
+        "INSERT INTO audit_entry (at, actor_kind, action, outcome, timeline) "
+        "SELECT at, 'service', 'x', 'DONE', 1 FROM audit_entry WHERE actor = 'of 5'",
+        "sealed with 1 entries, and has 2",
+    ),
+    (
+        "audit_entry",
+        "INSERT INTO audit_entry (at, actor_kind, action, outcome, timeline) "
+        "VALUES (now() - interval '20 days', 'service', 'x', 'DONE', 1)",
+        "there are entries before the first sealed day",
+    ),
+    ("audit_day", "DELETE FROM audit_day WHERE day = current_date - 5", "the day is missing"),
+    ("audit_day", "DELETE FROM audit_day WHERE day > current_date - 4", "was not sealed"),
+    ("audit_day", "DELETE FROM audit_day WHERE day < current_date - 6", "does not follow"),
+    ("audit_day", "UPDATE audit_day SET entries = 0 WHERE day = current_date - 5", "does not follow"),
+    ("audit_day", "UPDATE audit_day SET removed_at = now()", "it was removed, and has 1 entries"),
+]
+
+
+def test_every_change_is_detected(own: sessionmaker[Session]) -> None:
     _fill(own, 9, 5, 2)
     with own.begin() as session:
         seal_days(session)
         assert verify_chain(session).problems == []
-    _tamper(own, table, statement)
-    with own() as session:
-        assert problem in " ".join(verify_chain(session).problems)
+    for table, statement, problem in TAMPERED:
+        with own() as session:  # without a commit
+            _tamper(session, table, statement)
+            assert problem in " ".join(verify_chain(session).problems), statement
 
 
 def test_a_verification_counts_days_and_entries_and_returns_the_newest_hash(
@@ -330,8 +325,9 @@ def test_a_recomputed_chain_is_detected_with_a_known_head(own: sessionmaker[Sess
             keep_heads(str(kept), {day: head})
         assert read_heads(str(kept)) == list(heads.values())
         assert verify_chain(session, read_heads(str(kept))).problems == []
-    _tamper(own, "audit_entry", "DELETE FROM audit_entry WHERE actor = 'of 3'")
-    _tamper(own, "audit_day", "DELETE FROM audit_day")
+    with own.begin() as session:
+        _tamper(session, "audit_entry", "DELETE FROM audit_entry WHERE actor = 'of 3'")
+        _tamper(session, "audit_day", "DELETE FROM audit_day")
     with own.begin() as session:
         seal_days(session)
         assert verify_chain(session).problems == []
@@ -349,8 +345,9 @@ def test_a_chain_that_was_recovered_names_its_gap_and_is_no_problem(
     with own.begin() as session:
         heads = [*seal_days(session).values()]
     # A backup of seven days ago: neither the entry nor the seals of later days are in it.
-    _tamper(own, "audit_entry", "DELETE FROM audit_entry WHERE actor = 'of 5'")
-    _tamper(own, "audit_day", "DELETE FROM audit_day WHERE day > current_date - 7")
+    with own.begin() as session:
+        _tamper(session, "audit_entry", "DELETE FROM audit_entry WHERE actor = 'of 5'")
+        _tamper(session, "audit_day", "DELETE FROM audit_day WHERE day > current_date - 7")
     _fill(own, 1, timeline=timeline)
     with own.begin() as session:
         seal_days(session)
@@ -371,8 +368,8 @@ def test_a_seal_that_was_due_when_another_server_took_over_may_be_lost(
     took_over = (
         "UPDATE audit_entry SET at = date_trunc('day', now(), 'UTC') - interval '8 days' + interval '?'"
     )
-    _tamper(own, "audit_entry", f"{took_over} WHERE timeline = 2".replace("?", after_midnight))
     with own.begin() as session:
+        _tamper(session, "audit_entry", f"{took_over} WHERE timeline = 2".replace("?", after_midnight))
         seal_days(session)
         assert len(verify_chain(session, ["00"]).problems) == problems
 
