@@ -11,7 +11,7 @@
                            the body, as JSON
     sql STATEMENT          reads or changes rows behind the service's back
     find TEXT              lists the tables that have this text in any column
-    as NAME                the operator of the following commands, who is logged in; the supplier, by its
+    as NAME                the operator of the following commands, who logs in if need be; the supplier, by its
                            code or one of its keys, of the following calls, or nobody
     work                   does everything that workers and sweeps have to do at this moment
     set NAME=VALUE…        lets web processes have other settings, whose values are JSON
@@ -83,6 +83,7 @@ _WRITTEN = (
     "event",
     "audit_entry",
     "account_import_process",
+    "batch",
     "batch_chunk",
     "wave",
     "compared_piece",
@@ -113,7 +114,8 @@ class Desk:
         self._make_supplier = make_supplier
         self._supplier = waves.supplier
         self._clients = clients
-        self._console = next(iter(clients.values()))
+        self._operator = next(iter(clients))
+        self._logged_in: set[str] = set()
         self._waves = waves
         self._folder = folder
         self._patch = patch
@@ -135,6 +137,15 @@ class Desk:
             "set": self._set,
             "later": self._wait,
         }
+
+    @property
+    def _console(self) -> ConsoleClient:
+        """The console of the operator, who logs in at the first command that needs it."""
+        client = self._clients[self._operator]
+        if self._operator not in self._logged_in:
+            assert client.log_in(self._operator).status_code == 303
+            self._logged_in.add(self._operator)
+        return client
 
     def perform(self, commands: Iterable[str]) -> Iterator[tuple[str, int]]:
         """Yield what each command prints, and its exit status."""
@@ -243,7 +254,7 @@ class Desk:
 
     def _change(self, name: str) -> tuple[str, int]:
         if name in self._clients:
-            self._console = self._clients[name]
+            self._operator = name
         else:
             if name.startswith("ami_"):
                 self._suppliers[name] = replace(self._supplier, api_key=name)
