@@ -1,11 +1,9 @@
 """`migration-service limit`."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import click
-from redis import Redis, RedisError
+from redis import RedisError
 
 from migration_service.cli.output import json_option, show_done, show_record
 from migration_service.cli.session import CannotRunError, open_session, read_settings
@@ -71,24 +69,16 @@ def change(concurrency_limit: int | None, as_json: bool) -> None:
 
 
 def _slots_in_use(settings: Settings) -> int | None:
-    """Return how many slots are held, or None while Redis is unavailable."""
-    with _open_redis(settings) as redis:
-        try:
-            return Slots(redis).in_use()
-        except RedisError:
-            return None
+    """Return how many slots are held, or None while Redis is unavailable.
 
-
-@contextmanager
-def _open_redis(settings: Settings) -> Iterator[Redis]:
-    """Open a client whose commands fail after about a second. Raise CannotRunError for an invalid address."""
+    Raise CannotRunError for an invalid address.
+    """
     try:
-        redis = make_redis(settings.redis_url, max_connections=1)
+        with make_redis(settings.redis_url, max_connections=1) as redis:
+            return Slots(redis).in_use()
+    except RedisError:
+        return None
     except ValueError as error:
         raise CannotRunError(
             "REDIS_URL is not an address. Expected: redis://:password@host:port/0"
         ) from error
-    try:
-        yield redis
-    finally:
-        redis.connection_pool.disconnect()

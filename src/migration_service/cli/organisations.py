@@ -7,8 +7,6 @@ from migration_service.cli.session import open_session, read_settings
 from migration_service.models import Organisation
 from migration_service.services.setup.organisations import create_organisation, list_organisations
 
-_CELL = ("database_url", "address")
-
 
 @click.group()
 def organisations() -> None:

@@ -12,7 +12,7 @@ import subprocess
 import zipfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from importlib.metadata import distributions, version
 from pathlib import Path
@@ -64,7 +64,7 @@ def write_bundle(
         def add(name: str, lines: Iterable[str]) -> None:
             archive.writestr(name, "".join(f"{hide(line)}\n" for line in lines))
 
-        add("checks.ndjson", (_json({"part": it.part, **_of(it)}) for it in findings))
+        add("checks.ndjson", (_json(asdict(it)) for it in findings))
         add("settings.json", [_json(describe_settings(parts.settings))])
         add("versions.json", [_json(_versions())])
         add("queues.json", _guarded(lambda: [_json(_queues(parts))]))
@@ -111,10 +111,6 @@ def _hiding(settings: Settings) -> Callable[[str], str]:
     long_enough = sorted((it for it in secrets if len(it) >= 4), key=len, reverse=True)
     hidden = re.compile("|".join([*map(re.escape, long_enough), _EMAIL_ADDRESS.pattern]))
     return lambda line: hidden.sub(_HIDDEN, line)
-
-
-def _of(finding: Diagnosis) -> dict[str, str]:
-    return {"verdict": finding.verdict, "seen": finding.seen, "advice": finding.advice}
 
 
 def _versions() -> dict[str, Any]:

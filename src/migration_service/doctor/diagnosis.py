@@ -35,17 +35,17 @@ class Diagnosis:
     advice: str = ""
 
 
-def ok(part: str, seen: str) -> Diagnosis:
-    """Return a diagnosis that needs no action."""
+def ok(seen: str, *, part: str = "") -> Diagnosis:
+    """Return a diagnosis that needs no action. `part` is given if it is not the one that is checked."""
     return Diagnosis(part, Verdict.OK, seen)
 
 
-def wrong(part: str, seen: str, advice: str) -> Diagnosis:
+def wrong(seen: str, advice: str, *, part: str = "") -> Diagnosis:
     """Return a diagnosis that needs action."""
     return Diagnosis(part, Verdict.WRONG, seen, advice)
 
 
-def warning(part: str, seen: str, advice: str) -> Diagnosis:
+def warning(seen: str, advice: str, *, part: str = "") -> Diagnosis:
     """Return a diagnosis that needs action soon."""
     return Diagnosis(part, Verdict.WARNING, seen, advice)
 
@@ -76,7 +76,7 @@ class ServiceParts:
         if "sessions" in opened:
             self.sessions.kw["bind"].dispose()
         if "redis" in opened:
-            self.redis.connection_pool.disconnect()
+            self.redis.close()
         if "celery" in opened:
             self.celery.close()
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 from kombu.exceptions import OperationalError as BrokerError
 from redis import RedisError
@@ -48,11 +49,12 @@ def examine(parts: ServiceParts) -> Iterator[Diagnosis]:
 
 def _guarded(part: str, check: Check, parts: ServiceParts) -> Iterator[Diagnosis]:
     try:
-        yield from check(parts)
+        for finding in check(parts):
+            yield replace(finding, part=finding.part or part)
     except (SQLAlchemyError, RedisError, BrokerError, OSError, ValueError) as error:
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()
         seen = f"failed: {reason[0] if reason else type(error).__name__}"
-        yield wrong(part, seen, _advice_on_disk(error) or _ADVICE.get(part, ""))
+        yield wrong(seen, _advice_on_disk(error) or _ADVICE.get(part, ""), part=part)
 
 
 def _advice_on_disk(error: Exception) -> str:
@@ -76,12 +78,10 @@ def check_settings(parts: ServiceParts) -> Iterator[Diagnosis]:
     settings = parts.settings
     if len(set(settings.secret_key)) < 10:
         yield warning(
-            "settings",
-            "MIGRATION_SERVICE_SECRET_KEY does not look random",
-            "Use 32 or more random characters.",
+            "MIGRATION_SERVICE_SECRET_KEY does not look random", "Use 32 or more random characters."
         )
     else:
-        yield ok("settings", f"read; the home folder is {settings.home}")
+        yield ok(f"read; the home folder is {settings.home}")
 
 
 def check_disks(parts: ServiceParts) -> Iterator[Diagnosis]:
@@ -90,18 +90,17 @@ def check_disks(parts: ServiceParts) -> Iterator[Diagnosis]:
         part, seen = f"disk {disk.kept}", f"{disk.folder}: {disk.room}"
         if disk.kept == "uploads" and not has_room(disk.folder):
             yield wrong(
-                part,
                 f"{seen}: files of batches are refused with upload_storage_full",
                 "Free space on it, or set MIGRATION_SERVICE_UPLOAD_FOLDER to a folder on a larger disk.",
+                part=part,
             )
         elif not has_room(disk.folder):
-            yield wrong(part, f"{seen}: it is full", "Free disk space, or nothing can be written.")
+            yield wrong(f"{seen}: it is full", "Free disk space, or nothing can be written.", part=part)
         elif disk.is_nearly_full:
-            yield warning(
-                part, f"{seen}: it is nearly full", "Free disk space, before nothing can be written."
-            )
+            advice = "Free disk space, before nothing can be written."
+            yield warning(f"{seen}: it is nearly full", advice, part=part)
         else:
-            yield ok(part, seen)
+            yield ok(seen, part=part)
 
 
 def check_database(parts: ServiceParts) -> Iterator[Diagnosis]:
@@ -112,19 +111,15 @@ def check_database(parts: ServiceParts) -> Iterator[Diagnosis]:
         owns_tables = session.scalar(text(_MAY_CREATE))
         version = int(session.scalar(text("SHOW server_version_num")) or 0) // 10_000
     if version < _OLDEST_POSTGRES:
-        yield wrong(
-            "database", f"PostgreSQL {version}", f"Upgrade to PostgreSQL {_OLDEST_POSTGRES} or newer."
-        )
+        yield wrong(f"PostgreSQL {version}", f"Upgrade to PostgreSQL {_OLDEST_POSTGRES} or newer.")
     elif only_reads and not is_standby:
         yield wrong(
-            "database",
             f"PostgreSQL {version} answers, and only reads: default_transaction_read_only is on",
             "Find out who set it and why, for example a full disk. Then: "
             "ALTER SYSTEM RESET default_transaction_read_only; SELECT pg_reload_conf()",
         )
     elif only_reads:
         yield wrong(
-            "database",
             f"PostgreSQL {version} answers, and only reads: it is a standby",
             "Set DATABASE_URL to the server that accepts writes: "
             "postgresql://...@one:5432,two:5432/name?target_session_attrs=read-write",
@@ -133,13 +128,12 @@ def check_database(parts: ServiceParts) -> Iterator[Diagnosis]:
         yield _report_commit_wait(version, waits)
     elif owns_tables:
         yield warning(
-            "database",
             f"PostgreSQL {version} answers, and the service's role may change tables, or the audit",
             "Give DATABASE_URL a separate role, and run migration-service revisions upgrade as the owner of "
             "the database: see docs/operators/install.md.",
         )
     else:
-        yield ok("database", f"PostgreSQL {version} answers, writes and commits")
+        yield ok(f"PostgreSQL {version} answers, writes and commits")
 
 
 def _find_commit_wait(parts: ServiceParts) -> CommitWait | None:
@@ -158,7 +152,6 @@ def _report_commit_wait(version: int, waits: CommitWait) -> Diagnosis:
     seen = f"PostgreSQL {version} answers, but did not commit within {COMMIT_SECONDS:.0f} s"
     if waits.for_standby:
         return wrong(
-            "database",
             f"{seen}: commits wait for a synchronous standby that is missing or behind "
             f"(synchronous_standby_names = {waits.synchronous_standby_names!r})",
             "Start the standby, or look why it is behind (pg_stat_replication). To continue without it, "
@@ -166,9 +159,7 @@ def _report_commit_wait(version: int, waits: CommitWait) -> Diagnosis:
             "ALTER SYSTEM SET synchronous_standby_names = ''; SELECT pg_reload_conf()",
         )
     cause = f" (wait event {waits.wait_event})" if waits.wait_event else ""
-    return wrong(
-        "database", f"{seen}{cause}", "Look at PostgreSQL's disk: it may be slow, full, or not answer at all."
-    )
+    return wrong(f"{seen}{cause}", "Look at PostgreSQL's disk: it may be slow, full, or not answer at all.")
 
 
 def check_redis(parts: ServiceParts) -> Iterator[Diagnosis]:
@@ -180,18 +171,16 @@ def check_redis(parts: ServiceParts) -> Iterator[Diagnosis]:
     seen = f"answers; {used / 1e6:.0f} MB of memory used" + (f" of {limit / 1e6:.0f} MB" if limit else "")
     if limit and used > limit * _FULL and policy == "noeviction":
         yield wrong(
-            "redis",
             f"{seen}: it is full",
             "Give it more memory (CONFIG SET maxmemory). Until then no account is processed.",
         )
     elif policy != "noeviction":
         yield warning(
-            "redis",
             f"answers, but may evict messages: maxmemory-policy is {policy}",
             "Set maxmemory-policy to noeviction. Otherwise messages are delayed, though no account is lost.",
         )
     else:
-        yield ok("redis", seen)
+        yield ok(seen)
 
 
 def check_revisions(parts: ServiceParts) -> Iterator[Diagnosis]:
@@ -204,9 +193,9 @@ def check_revisions(parts: ServiceParts) -> Iterator[Diagnosis]:
     newest = newest_revision()
     if found != newest:
         seen = f"the tables are at revision {found or 'none'}, not {newest}"
-        yield wrong("revisions", seen, obstacle(found) or _ADVICE["revisions"])
+        yield wrong(seen, obstacle(found) or _ADVICE["revisions"])
     else:
-        yield ok("revisions", f"the tables are at revision {newest}")
+        yield ok(f"the tables are at revision {newest}")
 
 
 def check_clocks(parts: ServiceParts) -> Iterator[Diagnosis]:
@@ -218,9 +207,9 @@ def check_clocks(parts: ServiceParts) -> Iterator[Diagnosis]:
     here = (before + time.time()) / 2
     difference = max(abs(database - here), abs(seconds + microseconds / 1e6 - here))
     if difference > _CLOCK_TOLERANCE:
-        yield wrong("clocks", f"{difference:.1f} s apart", "Synchronise the clocks of all machines (NTP).")
+        yield wrong(f"{difference:.1f} s apart", "Synchronise the clocks of all machines (NTP).")
     else:
-        yield ok("clocks", "this machine, the database and Redis agree")
+        yield ok("this machine, the database and Redis agree")
 
 
 #: The checks in their order, with the parts that each needs.

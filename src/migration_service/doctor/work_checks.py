@@ -61,23 +61,24 @@ def check_workers(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Report whether each queue has a worker that responds, and batches enough chunks for their workers."""
     by_queue = list_workers(parts.celery, 2.0)
     for queue, workers in by_queue.items():
+        part = f"queue {queue}"
         if workers:
-            yield ok(f"queue {queue}", f"{_number(len(workers), 'worker')}: {', '.join(workers)}")
+            yield ok(f"{_number(len(workers), 'worker')}: {', '.join(workers)}", part=part)
         else:
             yield wrong(
-                f"queue {queue}",
                 "no worker answers",
                 "It is not running, or frozen. A busy worker would answer. "
                 f"Start it, or end a frozen one: {_RUNBOOKS} says how.",
+                part=part,
             )
     pools = (parts.celery.control.inspect(timeout=2.0).stats() or {}).items()
     processes = sum(it["pool"]["max-concurrency"] for name, it in pools if name in by_queue["batch"])
     if processes > parts.settings.batch_chunks_in_flight:
         yield warning(
-            "queue batch",
             f"{processes} processes, and an organisation has {parts.settings.batch_chunks_in_flight} chunks "
             "in the queue: if it is alone, the others have nothing to do",
             f"Set MIGRATION_SERVICE_BATCH_CHUNKS_IN_FLIGHT to {2 * processes} for all workers.",
+            part="queue batch",
         )
 
 
@@ -101,7 +102,7 @@ def check_beat(parts: ServiceParts) -> Iterator[Diagnosis]:
     """
     age = Slots(parts.redis).seconds_since_reconcile()
     if age is not None and age <= SWEEP_INTERVAL * _MISSED_SWEEPS:
-        yield ok("beat", f"the sweep ran {age:.0f} s ago")
+        yield ok(f"the sweep ran {age:.0f} s ago")
         return
     seen = "the sweep has never run" if age is None else f"the last sweep was {age:.0f} s ago"
     seen += f"; expected one every {SWEEP_INTERVAL:.0f} s"
@@ -109,16 +110,16 @@ def check_beat(parts: ServiceParts) -> Iterator[Diagnosis]:
     time.sleep(SWEEP_INTERVAL + 1)
     waiting = _count_messages(parts, "maintenance")
     if waiting > before:
-        yield ok("beat", "sends messages")
+        yield ok("sends messages")
         yield wrong(
-            "queue maintenance",
             f"{seen}. {_number(waiting, 'message')} waiting, and more arrive",
             "If something is wrong with the database, the worker waits for it. Otherwise it is frozen or "
             "missing: restart the process that takes this queue.",
+            part="queue maintenance",
         )
     else:
         advice = f"It is not running, or frozen. Restart it: {_RUNBOOKS} says how."
-        yield wrong("beat", f"{seen}. Its messages do not arrive", advice)
+        yield wrong(f"{seen}. Its messages do not arrive", advice)
 
 
 def _count_messages(parts: ServiceParts, queue: str) -> int:
@@ -142,20 +143,18 @@ def check_slots(parts: ServiceParts) -> Iterator[Diagnosis]:
     seen = f"{in_use} held, attempts in progress: {now.attempts}, {limit}"
     if in_use > now.attempts + max(5, now.attempts // 10):
         advice = "The sweep frees those of dead requests within 20 s. If they stay, see the lines about beat."
-        yield warning("slots", seen, advice)
+        yield warning(seen, advice)
     elif now.limit is not None and in_use > now.limit:
-        yield warning("slots", seen, "The limit was lowered, or Redis lost its data. No action is needed.")
+        yield warning(seen, "The limit was lowered, or Redis lost its data. No action is needed.")
     elif now.limit is not None and in_use == now.limit:
         yield warning(
-            "slots",
             f"{seen}: the limit is exhausted",
             "Further requests are answered 429. Raise the limit (limit set), or wait until accounts finish.",
         )
     else:
-        yield ok("slots", seen)
+        yield ok(seen)
     if now.limit == 1:
         yield warning(
-            "slots",
             "the limit is 1: batches and requests compete for one slot",
             "Set a limit of 2 or more (limit set): then one slot always stays for requests.",
         )
@@ -166,10 +165,9 @@ def check_suppliers(parts: ServiceParts) -> Iterator[Diagnosis]:
     with parts.sessions.begin() as session:
         paused = counts.list_paused_suppliers(session)
     if not paused:
-        yield ok("suppliers", "none is paused")
+        yield ok("none is paused")
     for code, waiting in paused:
         yield warning(
-            "suppliers",
             f"{code} is Paused, with {waiting} of its batches waiting",
             f"To continue: suppliers set-status {code} ongoing.",
         )
@@ -181,11 +179,10 @@ def check_vendors(parts: ServiceParts) -> Iterator[Diagnosis]:
         names = {vendor.name for vendor, _ in list_payment_vendors(session)}
     failing = {name: found for name in sorted(names) if (found := read_failing(parts.redis, name))}
     if not failing:
-        yield ok("vendors", "no call failed last" if names else "there are none")
+        yield ok("no call failed last" if names else "there are none")
     for name, it in failing.items():
         breaker = ". Its circuit breaker is open" if it.is_open else ""
         yield warning(
-            "vendors",
             f"{name} has answered no call for {it.seconds:.0f} s, the last one {it.last_seconds:.0f} s ago. "
             f"{it.reason}{breaker}",
             "Ask the vendor, or correct its address and secret. Lines that wait for it are DEFERRED, and "
@@ -204,24 +201,22 @@ def check_batches(parts: ServiceParts) -> Iterator[Diagnosis]:
         if it.condition is BatchCondition.STARVING or it.idle_seconds > STALLED_AFTER
     }
     if not concerns and not deferred:
-        yield ok("batches", "every running batch makes progress")
+        yield ok("every running batch makes progress")
     for batch_id, waiting in deferred.items():
         who = f"vendor {', '.join(waiting.vendors)}" if waiting.vendors else "their accounts"
         then = (
             f"next try at {waiting.next_try_at:%H:%M} UTC" if waiting.next_try_at else "being tried right now"
         )
-        yield ok("batches", f"{batch_id}: {_number(waiting.lines, 'deferred line')}, for {who}, {then}")
+        yield ok(f"{batch_id}: {_number(waiting.lines, 'deferred line')}, for {who}, {then}")
     for batch_id, it in concerns.items():
         if it.condition is BatchCondition.STARVING:
             yield warning(
-                "batches",
                 f"{batch_id}: its workers waited for a processor for {it.processor_wait:.0%} of their last "
                 "pieces of work",
                 "The machine is busy with other work. End that, or give the batch workers another host.",
             )
         else:
             yield warning(
-                "batches",
                 f"{batch_id}: no line has been processed for {it.idle_seconds:.0f} s",
                 f"See migration-client batches show {batch_id}. If it is STALLED, restart the workers of the "
                 f"queue {it.queue}.",
@@ -233,10 +228,9 @@ def check_events(parts: ServiceParts) -> Iterator[Diagnosis]:
     with parts.sessions.begin() as session:
         holder = find_holder(session)
     if holder is None or holder.seconds <= _HELD_SECONDS:
-        yield ok("events", "no open transaction holds them back")
+        yield ok("no open transaction holds them back")
         return
     yield warning(
-        "events",
         f"those of the last {holder.seconds:.0f} s cannot be read yet: {holder.name} has an open transaction",
         f"Let it commit, or end it as a superuser of PostgreSQL: {holder.end}",
     )
@@ -247,14 +241,13 @@ def check_messages(parts: ServiceParts) -> Iterator[Diagnosis]:
     with parts.sessions.begin() as session:
         waiting = session.execute(_WAITING_MESSAGES, {"state": EmailState.PENDING}).one()
     if not waiting.number or waiting.seconds <= _WAITING_SECONDS:
-        yield ok("e-mail", "no message waits for long")
+        yield ok("no message waits for long")
         return
     number = (
         f"{waiting.number:,} message waits" if waiting.number == 1 else f"{waiting.number:,} messages wait"
     )
     why = f" {waiting.error}" if waiting.error else ""
     yield warning(
-        "e-mail",
         f"{number} for the mail server, the oldest for {waiting.seconds:.0f} s.{why}",
         "If the mail server does not answer, or MIGRATION_SERVICE_SMTP_URL is not set for the workers of the "
         "queue deliveries, correct that. If it is only slow, wait: nothing else waits behind these messages.",
@@ -268,20 +261,18 @@ def check_certificates(parts: ServiceParts) -> Iterator[Diagnosis]:
         waiting = session.scalar(_WAITING_CERTIFICATES, {"seconds": _WAITING_SECONDS}) or 0
     if not key:
         yield warning(
-            "certificates",
             "MIGRATION_SERVICE_CERTIFICATE_KEY is not set here, so none can be started",
             "Give the web servers and the workers of the queue batch the same key: see "
             "docs/operators/secrets.md.",
         )
     elif waiting:
         yield warning(
-            "certificates",
             f"{_number(waiting, 'certificate')} not begun",
             "If the workers of the queue batch run, give them MIGRATION_SERVICE_CERTIFICATE_KEY.",
         )
     else:
         public_key = load_key(key).public_key().public_bytes_raw().hex()
-        yield ok("certificates", f"signed with the key whose public key is {public_key}")
+        yield ok(f"signed with the key whose public key is {public_key}")
 
 
 def check_statements(parts: ServiceParts) -> Iterator[Diagnosis]:
@@ -290,13 +281,12 @@ def check_statements(parts: ServiceParts) -> Iterator[Diagnosis]:
         with parts.sessions.begin() as session:
             slow = session.execute(_SLOW_STATEMENTS, {"seconds": _SLOW_SECONDS, "most": _MOST_SLOW}).all()
     except DBAPIError:
-        yield ok("statements", "not measured: the extension pg_stat_statements is not installed or loaded")
+        yield ok("not measured: the extension pg_stat_statements is not installed or loaded")
         return
     if not slow:
-        yield ok("statements", f"none takes more than {_SLOW_SECONDS:.0f} s")
+        yield ok(f"none takes more than {_SLOW_SECONDS:.0f} s")
     for it in slow:
         yield warning(
-            "statements",
             f"{it.seconds:.1f} s and {it.bytes / 1e6:,.0f} MB read at each of {it.calls} calls: "
             f"{' '.join(it.query.split())[:200]}",
             "If its tables have grown a lot, run ANALYZE, then SELECT pg_stat_statements_reset(). If it is "
@@ -310,10 +300,9 @@ def check_stuck_attempts(parts: ServiceParts) -> Iterator[Diagnosis]:
         oldest = list_running_requests(session, import_supplier_ids=None, limit=_MOST_STUCK)
     stuck = [attempt for attempt in oldest if attempt.seconds > _STUCK_SECONDS]
     if not stuck:
-        yield ok("attempts", f"none has been in progress for more than {_STUCK_SECONDS:.0f} s")
+        yield ok(f"none has been in progress for more than {_STUCK_SECONDS:.0f} s")
     for attempt in stuck:
         yield wrong(
-            "attempts",
             f"{attempt.import_supplier} {attempt.external_account_number} has been in progress for "
             f"{attempt.seconds:.0f} s, tries: {attempt.tries}",
             "Start beat and the workers: they finish it or give it up within a minute.",
