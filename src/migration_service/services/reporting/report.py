@@ -27,7 +27,6 @@ from migration_service.services.reconciliation.differences import AccountDiffere
 from migration_service.services.reconciliation.submitted import REFUSED_BY_CODE
 from migration_service.services.reconciliation.verdict import Verdict, combine, judge
 from migration_service.services.reporting import report_sql as sql
-from migration_service.services.reporting.report_rates import Rates, read_rates
 from migration_service.services.reporting.report_subject import ReportKind, ReportSubject
 from migration_service.services.undo.go_live import count_owners
 from migration_service.services.waves.reading import list_plans
@@ -40,6 +39,8 @@ MOST_CODES, MOST_BATCHES, MOST_DIFFERENCES, MOST_UNDOS, MOST_DECISIONS = 40, 50,
 EXAMPLES = 3
 #: The largest numbers of plans, acknowledgements and rehearsals of a supplier that are shown.
 MOST_PLANS, MOST_ACKNOWLEDGED, MOST_REHEARSALS = 10, 100, 20
+#: The number of intervals of the chart: one for this many lines or accounts, within these bounds.
+LINES_OF_PART, FEWEST_PARTS, MOST_PARTS = 400, 8, 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +54,6 @@ class FailedCode:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """An act of a person or a key, from the audit."""
-
-    at: datetime
-    #: The name given with `--by`, or the name of the operator, key or system user.
-    actor: str
-    action: str
-    subject_kind: str
-    subject: str
-    details: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class Versions:
     """The versions used to produce the figures."""
 
@@ -73,6 +61,17 @@ class Versions:
     revision: str
     rules: str
     database: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """The numbers of lines or accounts done in consecutive intervals."""
+
+    since: datetime
+    until: datetime
+    #: The length of an interval in seconds.
+    width: float
+    done: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,8 @@ class Report:
     rates: Rates | None
     differences: list[AccountDifference] = field(default_factory=list)
     undos: Sequence[Any] = ()
-    decisions: list[Decision] = field(default_factory=list)
+    #: The acts of people and keys, from the audit.
+    decisions: Sequence[Any] = ()
     versions: Versions
 
 
@@ -141,6 +141,7 @@ def make_report(
         allow_minutes(session)
         plan = report_plan(session, session.get_one(WavePlan, subject.plan_id)) if subject.plan_id else None
         waves = plan.waves if plan else []
+        decided = {"code": subject.supplier.code, "limit": MOST_DECISIONS}
         return Report(
             subject=subject,
             made_at=datetime.now(UTC),
@@ -152,10 +153,10 @@ def make_report(
             waves=[wave for wave in waves if subject.wave in (None, wave.number)],
             **(_read_whole(session, subject) if subject.kind is ReportKind.SUPPLIER else {}),
             failed=_read_failed(session, subject),
-            rates=read_rates(session, subject.values()),
+            rates=_read_rates(session, subject),
             differences=_list_differences(session, subject),
             undos=session.execute(sql.UNDOS, subject.values() | {"limit": MOST_UNDOS}).all(),
-            decisions=_read_decisions(session, subject),
+            decisions=session.execute(sql.DECISIONS, subject.values() | decided).all(),
             versions=_read_versions(session),
         )
 
@@ -206,19 +207,30 @@ def _read_failed(session: Session, subject: ReportSubject) -> list[FailedCode]:
     ]
 
 
+def _read_rates(session: Session, subject: ReportSubject) -> Rates | None:
+    """Return the lines of batches over time, or the created accounts of the supplier if it is about all.
+
+    Return None if nothing was done yet.
+    """
+    whole, statement = sql.TIME_OF_LINES, sql.LINES_OVER_TIME
+    if subject.batch_ids is None:
+        whole, statement = sql.TIME_OF_ACCOUNTS, sql.ACCOUNTS_OVER_TIME
+    since, until, total = session.execute(whole, subject.values()).one()
+    if since is None:
+        return None
+    parts = min(max(total // LINES_OF_PART, FEWEST_PARTS), MOST_PARTS)
+    width = max((until - since).total_seconds(), 1.0) / parts
+    done = [0] * parts
+    for part, number in session.execute(statement, subject.values() | {"since": since, "width": width}):
+        done[min(part, parts - 1)] += number
+    return Rates(since, until, width, done)
+
+
 def _public(code: str, path: str | None) -> str | None:
     """Return a path without names of unknown fields, which are chosen by clients."""
     if path is None or code != "unknown_field":
         return path
     return path.rpartition(".")[0] or None
-
-
-def _read_decisions(session: Session, subject: ReportSubject) -> list[Decision]:
-    values = subject.values() | {"code": subject.supplier.code, "limit": MOST_DECISIONS}
-    return [
-        Decision(row.at, row.actor, row.action, row.subject_kind, row.subject, row.details or {})
-        for row in session.execute(sql.DECISIONS, values)
-    ]
 
 
 def _read_versions(session: Session) -> Versions:

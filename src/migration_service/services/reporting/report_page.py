@@ -17,8 +17,7 @@ from migration_service.services.batches.control import BatchReport
 from migration_service.services.batches.error_thresholds import put_in_words
 from migration_service.services.reconciliation.differences import NOT_COMPARED, is_amount
 from migration_service.services.reconciliation.verdict import describe_problems
-from migration_service.services.reporting.report import Report
-from migration_service.services.reporting.report_rates import Rates
+from migration_service.services.reporting.report import Rates, Report
 from migration_service.services.waves.reports import WaveReport, describe_state
 from migration_service.states import BatchSource, LineStatus, Weekday
 
@@ -174,11 +173,11 @@ def _window(wave: WaveReport) -> str:
     return f"{window['start']} to {window['end']} {window['time_zone']}, {days}, from {window['first_day']}"
 
 
-def _details(details: Mapping[str, Any]) -> str:
+def _details(details: Mapping[str, Any] | None) -> str:
     """Return the non-empty details of an audit entry as text."""
     shown = (
         f"{name.replace('_', ' ')}: {value if isinstance(value, str | int) else json.dumps(value)}"
-        for name, value in details.items()
+        for name, value in (details or {}).items()
         if value not in (None, "", [], {})
     )
     return "; ".join(shown)

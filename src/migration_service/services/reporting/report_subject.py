@@ -1,5 +1,6 @@
 """The subject of a report: a supplier, one batch, a plan of waves, or one wave."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -11,7 +12,7 @@ from migration_service import errors
 from migration_service.models import Batch, WavePlan
 from migration_service.services.batches.control import get_batch
 from migration_service.services.setup import suppliers
-from migration_service.services.waves.reading import find_wave, get_plan, list_waves
+from migration_service.services.waves.reading import find_wave, get_plan, get_wave, list_waves
 
 
 class ReportKind(StrEnum):
@@ -51,42 +52,28 @@ class ReportSubject:
 
 
 def find_subject(
-    session: Session,
-    target: str,
-    *,
-    organisation_id: int | None,
-    kind: ReportKind | None = None,
-    wave: int | None = None,
+    session: Session, target: str, *, organisation_id: int | None, wave: int | None = None
 ) -> ReportSubject:
-    """Return the supplier with this code, or the batch or the plan of waves with this id.
+    """Return the organisation's supplier with this code, or its batch or plan of waves with this id.
 
-    With `kind`, only subjects of that kind are found, so that the id of a batch never finds a supplier with
-    the same code. With `wave`, return the wave with that number in the plan with this id. `organisation_id`
-    is the caller's organisation, or None for operators, who can find subjects of every organisation. Raise
-    ImportSupplierNotFoundError if nothing is found, or with `kind` or `wave` BatchNotFoundError,
-    WavePlanNotFoundError or WaveNotFoundError.
+    With `wave`, return the wave with that number in the plan with this id. Raise ImportSupplierNotFoundError
+    if nothing is found, or with `wave` WavePlanNotFoundError or WaveNotFoundError.
     """
-    if wave is not None or kind is ReportKind.PLAN:
-        return _subject_of_plan(session, get_plan(session, target, organisation_id=organisation_id), wave)
-    if kind is ReportKind.BATCH:
-        return _subject_of_batch(session, get_batch(session, target, organisation_id=organisation_id))
+    if wave is not None:
+        return subject_of_plan(session, get_plan(session, target, organisation_id=organisation_id), wave)
     try:
         supplier = suppliers.get_import_supplier(session, target, organisation_id=organisation_id)
         return ReportSubject(ReportKind.SUPPLIER, supplier)
-    except errors.ImportSupplierNotFoundError as error:
-        if kind is ReportKind.SUPPLIER:
-            raise
-        try:
-            return _subject_of_batch(session, get_batch(session, target, organisation_id=organisation_id))
-        except errors.BatchNotFoundError:
-            pass
-        try:
-            return _subject_of_plan(session, get_plan(session, target, organisation_id=organisation_id))
-        except errors.WavePlanNotFoundError:
-            raise error from None
+    except errors.ImportSupplierNotFoundError:
+        with suppress(errors.BatchNotFoundError):
+            return subject_of_batch(session, get_batch(session, target, organisation_id=organisation_id))
+        with suppress(errors.WavePlanNotFoundError):
+            return subject_of_plan(session, get_plan(session, target, organisation_id=organisation_id))
+        raise
 
 
-def _subject_of_batch(session: Session, batch: Batch) -> ReportSubject:
+def subject_of_batch(session: Session, batch: Batch) -> ReportSubject:
+    """Return the batch as a subject, with the wave that it is of."""
     supplier = suppliers.get_import_supplier_by_id(session, batch.import_supplier_id)
     wave = find_wave(session, batch.id)
     if wave is None:
@@ -94,12 +81,11 @@ def _subject_of_batch(session: Session, batch: Batch) -> ReportSubject:
     return ReportSubject(ReportKind.BATCH, supplier, (batch.id,), wave.plan_id, wave.number)
 
 
-def _subject_of_plan(session: Session, plan: WavePlan, number: int | None = None) -> ReportSubject:
+def subject_of_plan(session: Session, plan: WavePlan, number: int | None = None) -> ReportSubject:
+    """Return the plan, or the wave with this number, as a subject. Raise WaveNotFoundError."""
     supplier = suppliers.get_import_supplier_by_id(session, plan.import_supplier_id)
-    waves = list_waves(session, plan.id)
     if number is None:
-        return ReportSubject(ReportKind.PLAN, supplier, tuple(wave.batch_id for wave in waves), plan.id)
-    for wave in waves:
-        if wave.number == number:
-            return ReportSubject(ReportKind.WAVE, supplier, (wave.batch_id,), plan.id, number)
-    raise errors.WaveNotFoundError(found=str(number))
+        batches = tuple(wave.batch_id for wave in list_waves(session, plan.id))
+        return ReportSubject(ReportKind.PLAN, supplier, batches, plan.id)
+    batch_id = get_wave(session, plan, number).batch_id
+    return ReportSubject(ReportKind.WAVE, supplier, (batch_id,), plan.id, number)

@@ -11,7 +11,12 @@ from migration_service.blueprints.console.pages.downloads import send_file
 from migration_service.blueprints.requests.resources import resources
 from migration_service.services.reporting.report import make_report
 from migration_service.services.reporting.report_page import render_report
-from migration_service.services.reporting.report_subject import ReportKind, find_subject
+from migration_service.services.reporting.report_subject import (
+    ReportKind,
+    ReportSubject,
+    subject_of_batch,
+    subject_of_plan,
+)
 
 blueprint = Blueprint("reports", __name__)
 
@@ -33,15 +38,11 @@ def send(
     sessions, target = resources().Session, str(code or batch_id or plan_id)
     with sessions.begin() as session:
         if code is not None:
-            supplier_of(session, code)
-            kind = ReportKind.SUPPLIER
+            subject = ReportSubject(ReportKind.SUPPLIER, supplier_of(session, code))
         elif batch_id is not None:
-            batch_of(session, batch_id)
-            kind = ReportKind.BATCH
+            subject = subject_of_batch(session, batch_of(session, batch_id))
         else:
-            plan_of(session, UUID(target))
-            kind = ReportKind.PLAN if number is None else ReportKind.WAVE
-        subject = find_subject(session, target, organisation_id=None, kind=kind, wave=number)
+            subject = subject_of_plan(session, plan_of(session, UUID(target)), number)
         name = f"report-{target}.html" if number is None else f"report-{target}-{number}.html"
 
         def make(seconds: float = _SECONDS) -> str:
