@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from flask import Blueprint, abort, redirect, render_template, request, url_for
@@ -176,16 +175,6 @@ def _subject(code: str, number: str) -> str:
     return f"account {code} {number}"
 
 
-class _Source(StrEnum):
-    """Sources of the timeline, besides the kinds of `services.reporting.timeline`."""
-
-    STAGED = "staged"
-    CREATED = "created"
-    ATTEMPT = "attempt"
-    LINE = "line"
-    AUDIT = "audit"
-
-
 @dataclass(frozen=True, slots=True)
 class _Moment:
     """One event. Its kind tells the template what `told` is."""
@@ -214,11 +203,11 @@ def _list_moments(
         events = list_events(session, process.id, account.id if account else None, was_undone=was_undone)
         moments += [_Moment(event.at, event.kind, event) for event in events]
         if process.account_created_at is not None:
-            moments.append(_Moment(process.account_created_at, _Source.CREATED, process))
-        moments += [_Moment(attempt.created_at, _Source.ATTEMPT, attempt) for attempt in reversed(attempts)]
-        moments.append(_Moment(process.staged_at, _Source.STAGED, process))
+            moments.append(_Moment(process.account_created_at, "created", process))
+        moments += [_Moment(attempt.created_at, "attempt", attempt) for attempt in reversed(attempts)]
+        moments.append(_Moment(process.staged_at, "staged", process))
     ids = [subject] if process is None else [subject, str(process.id)]
     entries = list_entries_about(session, "account", ids)
-    moments += [_Moment(entry["at"], _Source.AUDIT, entry) for entry in entries]
-    moments += [_Moment(line["created_at"], _Source.LINE, line) for line in lines]
+    moments += [_Moment(entry["at"], "audit", entry) for entry in entries]
+    moments += [_Moment(line["created_at"], "line", line) for line in lines]
     return sorted(moments, key=lambda it: it.at, reverse=True)
