@@ -6,19 +6,14 @@ from typing import Any
 
 from babel.dates import format_date
 
-from migration_service.blueprints.console.languages import _, _l, current_locale
+from migration_service.blueprints.console.languages import _, current_locale
 from migration_service.states import Weekday
 
-#: The names of the days of the week.
-DAYS: Mapping[Weekday, Any] = {
-    Weekday.MONDAY: _l("Monday"),
-    Weekday.TUESDAY: _l("Tuesday"),
-    Weekday.WEDNESDAY: _l("Wednesday"),
-    Weekday.THURSDAY: _l("Thursday"),
-    Weekday.FRIDAY: _l("Friday"),
-    Weekday.SATURDAY: _l("Saturday"),
-    Weekday.SUNDAY: _l("Sunday"),
-}
+
+def name_days() -> dict[str, str]:
+    """Return the names of the days of the week."""
+    names = current_locale().days["stand-alone"]["wide"]
+    return {day: names[place] for place, day in enumerate(Weekday)}
 
 
 def write_window(window: Mapping[str, Any]) -> str:
@@ -31,5 +26,6 @@ def write_window(window: Mapping[str, Any]) -> str:
         zone=window["time_zone"],
         day=first_day,
     )
-    days = [str(DAYS[Weekday(day)]) for day in window["days"]]
-    return text if len(days) == len(DAYS) else f"{text}: {', '.join(days)}"
+    names = name_days()
+    days = [names[day] for day in window["days"]]
+    return text if len(days) == len(names) else f"{text}: {', '.join(days)}"

@@ -19,7 +19,7 @@ from migration_service.blueprints.console.display import write_threshold
 from migration_service.blueprints.console.faults import FormWithFaults
 from migration_service.blueprints.console.languages import _, _l, ngettext, write_number
 from migration_service.blueprints.console.ordering import team_choices
-from migration_service.blueprints.console.windows import DAYS, write_window
+from migration_service.blueprints.console.windows import name_days, write_window
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import ErrorItem, RequestFailedValidationError
 from migration_service.schemas.waves import WavePlanBodySchema
@@ -50,9 +50,9 @@ class Conditions:
     )
     days = wtforms.SelectMultipleField(
         _l("Days on which it opens"),
-        choices=[SelectChoice(day, name) for day, name in DAYS.items()],
+        choices=lambda: [*name_days().items()],
         description=_l("None chosen: every day."),
-        render_kw={"size": len(DAYS)},
+        render_kw={"size": 7},
     )
     stop_after_errors = wtforms.StringField(
         _l("Pause a wave after"),
