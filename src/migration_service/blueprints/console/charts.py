@@ -24,16 +24,11 @@ _MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class RateColumn:
-    """A period of a batch with its lines per second. It is idle if nothing was done in it."""
+    """A period of a batch with its lines per second. Nothing was done in it if that is 0."""
 
     since: datetime
     rate: float
     failed: float
-
-    @property
-    def is_idle(self) -> bool:
-        """Return whether no line got its outcome in the period."""
-        return not self.rate
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from flask import url_for
 from migration_service.blueprints.console.access import may
 from migration_service.blueprints.console.languages import _
 from migration_service.services.reconciliation.verdict import Verdict
-from migration_service.services.waves.reports import PlanReport, WaveReport
+from migration_service.services.waves.reports import PlanReport
 from migration_service.states import BatchMode, ImportState, WaveState
 
 #: The states of waves that have been carried out.
@@ -62,33 +62,6 @@ class Progress:
     is_live: bool
     is_closed: bool
 
-    @property
-    def is_migrated(self) -> bool:
-        """Return whether every staged account is created."""
-        left = self.counts[ImportState.PENDING] + self.counts[ImportState.IN_PROGRESS]
-        return self.counts[ImportState.IMPORTED] > 0 and not left
-
-    @property
-    def is_refused(self) -> bool:
-        """Return whether something besides staged accounts is open."""
-        return self.verdict.sent.open > self.verdict.sent.staged
-
-    @property
-    def is_reconciled(self) -> bool:
-        """Return whether accounts were created, and the verdict is clean."""
-        return self.verdict.is_clean and self.counts[ImportState.IMPORTED] > 0
-
-    @property
-    def waves(self) -> list[WaveReport]:
-        """Return the waves of the newest plan, or none if all of them were stopped."""
-        waves = self.plan.waves if self.plan else []
-        return waves if any(it.state != WaveState.STOPPED for it in waves) else []
-
-    @property
-    def created_outside_waves(self) -> int:
-        """Return the number of created accounts that no wave of the newest plan has created."""
-        return self.counts[ImportState.IMPORTED] - sum(it.existing for it in self.waves)
-
 
 def list_steps(found: Progress) -> list[Step]:
     """Return the steps in their order. The next one is the first to do after the last that is done."""
@@ -109,15 +82,21 @@ def _state_at(state: StepState, place: int, last: int, next_one: int | None) -> 
 
 def _steps(it: Progress) -> list[Step]:
     upload, reconciliation = _page("upload.show", it), _page("suppliers.reconcile", it)
-    planning, waves = _page("wave_planning.plan", it), it.waves
+    planning, waves = _page("wave_planning.plan", it), it.plan.waves if it.plan else []
+    if all(wave.state == WaveState.STOPPED for wave in waves):  # like no plan
+        waves = []
     plan = url_for("waves.show_plan", plan_id=it.plan.plan_id) if it.plan and waves else planning
     rehearsal, _ended_at = it.newest.get(BatchMode.DRY_RUN, (None, None))
     rehearsed = url_for("batches.show", batch_id=rehearsal) if rehearsal else upload
-    is_complete = sum(it.counts.values()) > 0 and not it.is_refused
-    no_waves = not waves and it.is_migrated
+    created = it.counts[ImportState.IMPORTED]
+    left = it.counts[ImportState.PENDING] + it.counts[ImportState.IN_PROGRESS]
+    is_migrated = created > 0 and not left
+    # Nothing is open but staged accounts.
+    is_complete = sum(it.counts.values()) > 0 and it.verdict.sent.open <= it.verdict.sent.staged
+    no_waves = not waves and is_migrated
     pilot = waves[0] if waves else None
     is_decided = pilot is not None and pilot.is_over
-    corrected = bool(waves) and is_complete and it.created_outside_waves > 0
+    corrected = bool(waves) and is_complete and created > sum(wave.existing for wave in waves)
     steps: list[Step] = []
 
     def add(
@@ -147,11 +126,11 @@ def _steps(it: Progress) -> list[Step]:
     add(_("Decide about the pilot"), _known(is_decided, needless=no_waves), plan, *decided)
     all_run = len(waves) > 1 and all(wave.state in _RUN for wave in waves)
     finished_at = it.plan.finished_at if it.plan and waves else None
-    add(_("Migrate the other waves"), _known(all_run, needless=it.is_migrated), plan, finished_at)
+    add(_("Migrate the other waves"), _known(all_run, needless=is_migrated), plan, finished_at)
     add(_("Import the corrected lines"), _known(corrected, needless=is_complete), upload)
     acknowledged = _known(is_complete and it.verdict.sent.acknowledged > 0, needless=is_complete)
     add(_("Acknowledge what is not migrated"), acknowledged, reconciliation)
-    add(_("Reconcile"), _known(it.is_reconciled), reconciliation, it.verdict.compared_at)
+    add(_("Reconcile"), _known(it.verdict.is_clean and created > 0), reconciliation, it.verdict.compared_at)
     add(_("Go live"), _known(it.is_live), _page("go_live.set_moment", it), it.live_at, it.live_by)
     add(_("Close the supplier"), _known(it.is_closed), _page("supplier_actions.set_status_of", it))
     return steps
