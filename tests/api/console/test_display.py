@@ -18,7 +18,7 @@ from migration_service.blueprints.console.display import (
     number,
     percent,
 )
-from migration_service.blueprints.console.filters import read_filter, read_id
+from migration_service.blueprints.console.filters import read_filter
 from migration_service.blueprints.console.languages import current_language
 from migration_service.services.batches.results.line_results import ResultFilter
 from migration_service.states import LineStatus
@@ -135,5 +135,3 @@ def test_what_is_no_filter_filters_nothing(console_app: Flask) -> None:
     ):
         with _reading(console_app, f"/?{query}"):
             assert read_filter() == expected, query[:50]
-    known = "01a2046c-90f7-7843-9181-a7c7ead46244"
-    assert [str(read_id(it)) for it in (known, "", None, "nonsense")] == [known, "None", "None", "None"]

@@ -108,7 +108,7 @@ class Done:
 
 def act(
     form: ActionForm,
-    preview: Preview | Callable[[Session], Preview],
+    preview: Callable[[Session], Preview],
     perform: Callable[[Session], Done],
     *,
     find_effects: Callable[[Session], Facts] | None = None,
@@ -123,8 +123,7 @@ def act(
     `perform`, and can be called again if that fails. `afterwards` are called once it is committed, before the
     response says so.
     """
-    make_preview = (lambda _session: preview) if isinstance(preview, Preview) else preview
-    page = _Page(form, make_preview, template, has_effects=find_effects is not None)
+    page = _Page(form, preview, template, has_effects=find_effects is not None)
     if request.method == "GET" or "more" in request.form:
         return page.show(200)
     if not form.validate():
@@ -137,7 +136,7 @@ def act(
                 effects = find_effects(session)
             if "show" in request.form or request.form.get("seen") != _digest(effects):
                 return page.show(200, effects=effects)
-        return _go(_do(form, make_preview, perform, prepare), afterwards)
+        return _go(_do(form, preview, perform, prepare), afterwards)
     except (errors.InvalidError, errors.RequestFailedValidationError) as error:
         return page.show(status_of(type(error)), error=error)
 

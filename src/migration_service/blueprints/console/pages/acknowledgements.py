@@ -10,7 +10,7 @@ from werkzeug.wrappers import Response
 from migration_service.blueprints.console.access import current_operator, supplier_of
 from migration_service.blueprints.console.acting import Done, Facts, Preview, ReasonForm, act
 from migration_service.blueprints.console.counting import keep
-from migration_service.blueprints.console.filters import read_id, read_line, read_yes_no
+from migration_service.blueprints.console.filters import read_yes_no
 from migration_service.blueprints.console.languages import _, ngettext
 from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.blueprints.requests.resources import resources
@@ -22,7 +22,7 @@ from migration_service.services.reconciliation.acknowledgements import (
     list_acknowledgements,
 )
 from migration_service.services.reconciliation.comparisons import get_batch_to_reconcile
-from migration_service.services.reconciliation.submitted import OpenItem, find_refused
+from migration_service.services.reconciliation.submitted import OpenItem, find_refused, read_place
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import OpenReason
 
@@ -97,12 +97,8 @@ def _find(session: Session, supplier: KnownSupplier) -> list[OpenItem]:
     """Return what the address names: accounts and lines by number, or everything refused."""
     given = request.args
     if "account" in given or "line" in given:
-        items = [OpenItem(number, OpenReason.REFUSED) for number in given.getlist("account")]
-        for text in given.getlist("line"):
-            batch, _dot, line = text.partition(".")
-            if (batch_id := read_id(batch)) and (line_number := read_line(line)) is not None:
-                items.append(OpenItem(None, OpenReason.REFUSED, batch_id, line_number, is_line=True))
-        return items
+        lines = given.getlist("line", type=lambda line: read_place(f"line.{line}"))
+        return [*(OpenItem(number, OpenReason.REFUSED) for number in given.getlist("account")), *lines]
     batch_id = get_batch_to_reconcile(session, given.get("batch") or None, supplier)
     wanted = given.get("error") or None
 
@@ -147,7 +143,7 @@ def _describe(items: list[OpenItem]) -> Facts:
 
 
 def _back(code: str) -> str:
-    batch_id, wanted = read_id(request.args.get("batch")), request.args.get("error")
+    batch_id, wanted = request.args.get("batch", type=UUID), request.args.get("error")
     if batch_id and wanted:
         return url_for("findings.show_code", batch_id=batch_id, code=wanted)
     if batch_id:

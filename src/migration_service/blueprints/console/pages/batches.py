@@ -12,7 +12,6 @@ from sqlalchemy.orm import Session
 from migration_service.blueprints.console.access import batch_of, may, visible_codes
 from migration_service.blueprints.console.charts import draw_rate
 from migration_service.blueprints.console.counting import look_at_retryable
-from migration_service.blueprints.console.filters import read_word
 from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.console.remedies import remedy_of
@@ -41,8 +40,8 @@ def show_all() -> Response:
     wanted: dict[str, Any] = {
         "organisation_id": None,
         "import_supplier": request.args.get("supplier") or None,
-        "kind": read_word(BatchKind, "kind"),
-        "state": read_word(BatchState, "state"),
+        "kind": request.args.get("kind", type=BatchKind),
+        "state": request.args.get("state", type=BatchState),
     }
 
     def more(session: Session, _found: list[Any]) -> dict[str, Any]:

@@ -2,9 +2,8 @@
 
 from functools import partial
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 
-from migration_service.blueprints.console.filters import read_word
 from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.origin import current_origin
 from migration_service.schemas.paging import row_id
@@ -19,7 +18,7 @@ _COLUMNS = "import_supplier external_account_number state created_at next_try_at
 @list_at(blueprint, "/")
 def show() -> Response:
     """List e-mails, newest first, all or those in a state."""
-    state, ids = read_word(EmailState, "state"), current_origin().import_supplier_ids
+    state, ids = request.args.get("state", type=EmailState), current_origin().import_supplier_ids
     return show_list(
         "emails.html",
         partial(list_emails, import_supplier_ids=ids, state=state),

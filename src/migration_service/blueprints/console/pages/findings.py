@@ -9,7 +9,6 @@ from werkzeug.wrappers import Response
 from migration_service.blueprints.console import masking
 from migration_service.blueprints.console.access import batch_of, may
 from migration_service.blueprints.console.counting import keep, look_at_retryable
-from migration_service.blueprints.console.filters import read_word
 from migration_service.blueprints.console.payload_view import view_payload
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.requests.paging import Listing
@@ -73,7 +72,7 @@ def show_code(batch_id: UUID, code: str) -> str:
 @blueprint.get("/lines/")
 def show_lines(batch_id: UUID) -> str:
     """List the lines of a batch, all or those of a status."""
-    status, listing = read_word(LineStatus, "status"), Listing.shown(row_id)
+    status, listing = request.args.get("status", type=LineStatus), Listing.shown(row_id)
     wanted = ResultFilter(status)
     with resources().Session.begin() as session:
         report = report_batch(session, batch_of(session, batch_id))

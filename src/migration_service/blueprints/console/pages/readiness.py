@@ -99,4 +99,4 @@ def list_facts(session: Session, code: str, ready_for: ReadyFor) -> Facts:
 
 
 def _asked() -> ReadyFor | None:
-    return next((it for it in ReadyFor if it == request.args.get("ready_for")), None)
+    return request.args.get("ready_for", type=ReadyFor)

@@ -18,7 +18,7 @@ from migration_service.blueprints.console.counting import (
     look_at_verdict,
 )
 from migration_service.blueprints.console.display import name_batch
-from migration_service.blueprints.console.filters import read_word, read_yes_no
+from migration_service.blueprints.console.filters import read_yes_no
 from migration_service.blueprints.console.languages import _
 from migration_service.blueprints.console.lists import PAGE, list_at, show_list, write_rows
 from migration_service.blueprints.console.masking import mask_differences
@@ -235,7 +235,7 @@ def show_open(code: str) -> Response:
     with sessions.begin() as session:
         supplier = supplier_of(session, code)
         batch = comparisons.get_batch_to_reconcile(session, request.args.get("batch") or None, supplier)
-    reason, error = read_word(OpenReason, "reason"), request.args.get("error") or None
+    reason, error = request.args.get("reason", type=OpenReason), request.args.get("error") or None
 
     def find(_session: Session, *, before: OpenItem | None, limit: int) -> list[OpenItem]:
         wanted: dict[str, Any] = {"batch_id": batch, "reason": reason, "code": error}

@@ -18,9 +18,10 @@ from migration_service.blueprints.console.languages import _, _l, mark, mark_plu
 from migration_service.blueprints.console.ordering import team_choices
 from migration_service.blueprints.console.pages.readiness import list_facts
 from migration_service.blueprints.console.pages.wave_planning import CONTINUES, Conditions, if_clean_field
+from migration_service.blueprints.console.pages.waves import pick_wave
 from migration_service.blueprints.console.windows import write_window
 from migration_service.blueprints.requests.resources import resources
-from migration_service.errors import RequestFailedValidationError, WaveNotFoundError
+from migration_service.errors import RequestFailedValidationError
 from migration_service.models import Wave, WavePlan
 from migration_service.schemas.waves import WaveChangeBodySchema
 from migration_service.services.batches import clock
@@ -61,7 +62,7 @@ def change(plan_id: UUID, number: int) -> Response:
     """Change a wave that has not started, after what changes was shown."""
     with resources().Session.begin() as session:
         plan = plan_of(session, plan_id)
-        wave, own = _pick(report_plan(session, plan), number), get_wave(session, plan, number)
+        wave, own = pick_wave(report_plan(session, plan), number), get_wave(session, plan, number)
         choices = team_choices(session, plan.organisation_id, plan.import_supplier_id)
     window = Window.from_dict(wave.window) if wave.window else None
     form = ChangeForm(
@@ -75,13 +76,12 @@ def change(plan_id: UUID, number: int) -> Response:
     form.team.choices = list(dict.fromkeys((wave.operations_team_name, *choices)))
 
     def preview(session: Session) -> acting.Preview:
-        shown = _pick(report_plan(session, plan_of(session, plan_id)), number)
         return acting.Preview(
             title=_("Change wave %(number)s", number=number),
             sentence=_("Its accounts stay the same. Everything else can be changed until it starts."),
             button=_("Change the wave"),
             back=_page_of(plan_id, number),
-            is_empty=shown.state not in acts.NOT_STARTED,
+            is_empty=_report(session, plan_id, number).state not in acts.NOT_STARTED,
         )
 
     def perform(session: Session) -> acting.Done:
@@ -93,10 +93,10 @@ def change(plan_id: UUID, number: int) -> Response:
         return acting.Done(_("The wave is changed."))
 
     def find_effects(session: Session) -> acting.Facts:
-        before = _list_settings(_pick(report_plan(session, plan_of(session, plan_id)), number))
+        before = _list_settings(_report(session, plan_id, number))
         with session.begin_nested() as tried:
             perform(session)
-            after = _list_settings(_pick(report_plan(session, plan_of(session, plan_id)), number))
+            after = _list_settings(_report(session, plan_id, number))
             tried.rollback()
         changed = [
             (name, f"{was} → {becomes}")
@@ -123,11 +123,8 @@ def _list_settings(wave: WaveReport) -> acting.Facts:
     )
 
 
-def _pick(plan: PlanReport, number: int) -> WaveReport:
-    wave = next((it for it in plan.waves if it.number == number), None)
-    if wave is None:
-        raise WaveNotFoundError(found=str(number))
-    return wave
+def _report(session: Session, plan_id: UUID, number: int) -> WaveReport:
+    return pick_wave(report_plan(session, plan_of(session, plan_id)), number)
 
 
 def _lock(session: Session, plan_id: UUID, number: int) -> tuple[WavePlan, Wave]:
@@ -178,7 +175,7 @@ class _Seen:
 
 def _see(session: Session, plan_id: UUID, number: int) -> _Seen:
     plan = report_plan(session, plan_of(session, plan_id))
-    wave = _pick(plan, number)
+    wave = pick_wave(plan, number)
     is_open = wave.opens_at is not None and wave.opens_at <= clock.read_clock(session)
     return _Seen(plan, wave, is_closed=wave.window is not None and not is_open)
 

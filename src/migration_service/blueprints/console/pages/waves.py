@@ -81,9 +81,7 @@ def show(plan_id: UUID, number: int) -> Response:
     with resources().Session.begin() as session:
         found = plan_of(session, plan_id)
         plan, is_live = report_plan(session, found), has_gone_live(session, found.import_supplier_id)
-        wave = next((it for it in plan.waves if it.number == number), None)
-        if wave is None:
-            raise WaveNotFoundError(found=str(number))
+        wave = pick_wave(plan, number)
         batch, work = session.get_one(Batch, wave.batch_id), list_work(session, wave.batch_id)
         rate = draw_rate(work, BatchState(batch.state), datetime.now(UTC), wave.brake)
         is_paused = wave.state == WaveState.PAUSED
@@ -102,6 +100,14 @@ def show(plan_id: UUID, number: int) -> Response:
         still=still,
         remedy_of=remedy_of,
     )
+
+
+def pick_wave(plan: PlanReport, number: int) -> WaveReport:
+    """Return the wave with this number. Raise WaveNotFoundError if the plan has none."""
+    wave = next((it for it in plan.waves if it.number == number), None)
+    if wave is None:
+        raise WaveNotFoundError(found=str(number))
+    return wave
 
 
 def find_current(plan: PlanReport) -> WaveReport | None:
