@@ -32,11 +32,12 @@ def test_a_paused_batch_has_its_id_its_wave_and_its_figures_and_no_name_of_a_cli
     plan, wave = make_wave(session, customer, WaveState.PAUSED)
     batch = batch_of(session, wave, lines=1_200, name="Pilot", file_name="my-file")
     add_chunk(session, batch, 1, counts={"IMPORTED": 600, "FAILED": 102, "PENDING": 498})
-    text = describe_paused(session, batch, "MINE", wave)
-    assert text.subject == f"MINE: batch {batch.id} is paused after too many errors"
-    assert f"It is wave 1 of plan {plan.id}. 702 of 1,200 lines are processed, and 102" in text.said[0]
-    assert "wave" not in describe_paused(session, batch, "MINE", None).said[0]
-    assert f"migration-client batches show {batch.id}" in text.write("")
-    assert not any(name in text.write("") for name in ("Pilot", "my-file"))
+    subject, body = describe_paused(session, batch, "MINE", wave, "")
+    assert subject == f"MINE: batch {batch.id} is paused after too many errors"
+    assert f"It is wave 1 of plan {plan.id}. 702 of 1,200 lines are processed, and 102" in body
+    assert "wave" not in describe_paused(session, batch, "MINE", None, "")[1]
+    assert f"\nmigration-client batches show {batch.id}\n" in body
+    assert not any(name in body for name in ("Pilot", "my-file"))
     for console in ("https://m.example/console", "https://m.example/console/"):
-        assert f"\nhttps://m.example/console/batches/{batch.id}/\n" in text.write(console)
+        body = describe_paused(session, batch, "MINE", wave, console)[1]
+        assert f"\nhttps://m.example/console/batches/{batch.id}/\n" in body

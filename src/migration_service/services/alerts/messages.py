@@ -9,7 +9,6 @@ The texts contain no accounts or persons, and no names of batches and waves, whi
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
@@ -27,31 +26,9 @@ from migration_service.states import BatchState, LineStatus, WaveState
 
 _RUNBOOKS = "docs/operators/runbooks.md"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _AlertText:
-    """A message without the address of the console."""
-
-    subject: str
-    #: Paragraphs: the event, and the possible reactions.
-    said: tuple[str, ...]
-    #: The path of the page in the console, and the command that shows the same.
-    page: str
-    command: str
-    #: The section of the runbooks.
-    runbook: str
-
-    def write(self, console_url: str) -> str:
-        """Return the body. Without the address of a console it names the command instead of the page."""
-        place = f"{console_url.rstrip('/')}/{self.page}" if console_url else self.command
-        return "\n\n".join([*self.said, place, f"Runbook: {_RUNBOOKS}#{self.runbook}"]) + "\n"
-
-
-@dataclass(frozen=True, slots=True)
-class _Event:
-    key: str
-    #: Reads the contents of the message, which are only needed once.
-    describe: Callable[[], _AlertText]
+#: The key of an event, and what reads the subject and the body of its message, which are only needed once.
+#: It gets the address of the console.
+_Event = tuple[str, Callable[[str], tuple[str, str]]]
 
 
 def record_alerts(session: Session, recipients: Sequence[str], console_url: str) -> None:
@@ -59,16 +36,15 @@ def record_alerts(session: Session, recipients: Sequence[str], console_url: str)
     events = [*_find_paused(session), *_find_waiting(session)]
     if not events:
         return
-    of_these = one_of(AlertEmail.event.expression, [event.key for event in events])
+    of_these = one_of(AlertEmail.event.expression, [key for key, _describe in events])
     told = session.execute(select(AlertEmail.event, AlertEmail.recipient).where(of_these))
     known = {(row.event, row.recipient) for row in told}
-    for event in events:
-        missing = [it for it in recipients if (event.key, it) not in known]
+    for key, describe in events:
+        missing = [it for it in recipients if (key, it) not in known]
         if not missing:
             continue
-        found = event.describe()
-        text = {"event": event.key, "subject": found.subject, "body": found.write(console_url)}
-        rows = [text | {"recipient": recipient} for recipient in missing]
+        subject, body = describe(console_url)
+        rows = [{"event": key, "subject": subject, "body": body, "recipient": it} for it in missing]
         session.execute(insert(AlertEmail).values(rows).on_conflict_do_nothing())
 
 
@@ -86,7 +62,7 @@ def _find_paused(session: Session) -> Iterator[_Event]:
         # Only a person can resume it, which changes `brake_since`.
         key = f"batch.paused {batch.id} {_write(batch.brake_since or batch.created_at)}"
         wave = find_wave(session, batch.id)
-        yield _Event(key, partial(describe_paused, session, batch, code, wave))
+        yield key, partial(describe_paused, session, batch, code, wave)
 
 
 def _write(moment: datetime | None) -> str:
@@ -97,49 +73,53 @@ def _write(moment: datetime | None) -> str:
 def _find_waiting(session: Session) -> Iterator[_Event]:
     for it in list_waiting(session):
         key = f"wave.{it.wave.state} {it.wave.plan_id} {it.wave.number} {_write(it.wave.reconciled_at)}"
-        yield _Event(key, partial(_describe_waiting, session, it))
+        yield key, partial(_describe_waiting, session, it)
 
 
-def describe_paused(session: Session, batch: Batch, import_supplier: str, wave: Wave | None) -> _AlertText:
-    """Return the message about a batch paused by the error threshold."""
+def describe_paused(
+    session: Session, batch: Batch, import_supplier: str, wave: Wave | None, console_url: str
+) -> tuple[str, str]:
+    """Return the subject and the body of the message about a batch paused by the error threshold."""
     progress = get_progress(session, batch)
     done = batch.lines - count_open(progress.counts)
     of_wave = f" It is wave {wave.number} of plan {wave.plan_id}." if wave else ""
     failed = progress.counts.get(LineStatus.FAILED, 0)
-    return _AlertText(
-        subject=f"{import_supplier}: batch {batch.id} is paused after too many errors",
-        said=(
-            f"Batch {batch.id} of import supplier {import_supplier} has reached its error threshold and is "
-            f"paused.{of_wave} {done:,} of {batch.lines:,} lines are processed, and {failed:,} of them "
-            f"failed.{_tell_commonest(progress)}",
-            "No more lines are started until a person acts. Created accounts are kept, so it is safe to "
-            "wait.",
-        ),
-        page=f"batches/{batch.id}/",
-        command=f"migration-client batches show {batch.id}",
+    body = _write_body(
+        f"Batch {batch.id} of import supplier {import_supplier} has reached its error threshold and is "
+        f"paused.{of_wave} {done:,} of {batch.lines:,} lines are processed, and {failed:,} of them "
+        f"failed.{_tell_commonest(progress)}",
+        "No more lines are started until a person acts. Created accounts are kept, so it is safe to wait.",
+        place=_find_place(console_url, f"batches/{batch.id}/", f"batches show {batch.id}"),
         runbook="migrationbatchpaused",
     )
+    return f"{import_supplier}: batch {batch.id} is paused after too many errors", body
 
 
-def _describe_waiting(session: Session, waiting: WaitingWave) -> _AlertText:
-    """Return the message about a wave that waits for a decision."""
+def _describe_waiting(session: Session, waiting: WaitingWave, console_url: str) -> tuple[str, str]:
+    """Return the subject and the body of the message about a wave that waits for a decision."""
     wave, code = waiting.wave, waiting.import_supplier
     differs = wave.state == WaveState.DIFFERS
     progress = get_progress(session, session.get_one(Batch, wave.batch_id))
     outcome = "differs" if differs else "is clean"
     at = f" at {write_moment(wave.reconciled_at)}" if wave.reconciled_at else ""
-    return _AlertText(
-        subject=f"{code}: wave {wave.number} {outcome} and waits for a decision",
-        said=(
-            f"Wave {wave.number} of import supplier {code}, plan {wave.plan_id}, was reconciled{at}, and "
-            f"{outcome}. Created accounts that differ from their staged payload: {wave.differing or 0:,}. "
-            f"Open accounts: {wave.open or 0:,}.{_tell_commonest(progress)}",
-            "The plan waits until a person approves or stops the wave. It is safe to wait.",
-        ),
-        page=f"waves/{wave.plan_id}/{wave.number}/",
-        command=f"migration-client waves show {wave.plan_id}",
+    body = _write_body(
+        f"Wave {wave.number} of import supplier {code}, plan {wave.plan_id}, was reconciled{at}, and "
+        f"{outcome}. Created accounts that differ from their staged payload: {wave.differing or 0:,}. "
+        f"Open accounts: {wave.open or 0:,}.{_tell_commonest(progress)}",
+        "The plan waits until a person approves or stops the wave. It is safe to wait.",
+        place=_find_place(console_url, f"waves/{wave.plan_id}/{wave.number}/", f"waves show {wave.plan_id}"),
         runbook="migrationwavediffers" if differs else "migrationapprovalwaits",
     )
+    return f"{code}: wave {wave.number} {outcome} and waits for a decision", body
+
+
+def _write_body(said: str, may_be_done: str, *, place: str, runbook: str) -> str:
+    return f"{said}\n\n{may_be_done}\n\n{place}\n\nRunbook: {_RUNBOOKS}#{runbook}\n"
+
+
+def _find_place(console_url: str, page: str, command: str) -> str:
+    """Return the address of a page, or without the address of a console the command that shows the same."""
+    return f"{console_url.rstrip('/')}/{page}" if console_url else f"migration-client {command}"
 
 
 def _tell_commonest(progress: BatchProgress) -> str:
