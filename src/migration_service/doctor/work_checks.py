@@ -193,8 +193,7 @@ def check_vendors(parts: ServiceParts) -> Iterator[Diagnosis]:
 def check_batches(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Report each running batch that makes no progress, or slow progress because the machine is busy."""
     with parts.sessions.begin() as session:
-        found = counts.read_running_batches(session)
-        deferred = counts.read_deferred_batches(session)
+        found, deferred = counts.read_running_batches(session)
     concerns = {
         batch_id: it
         for batch_id, it in found.items()

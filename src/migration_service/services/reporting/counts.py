@@ -6,7 +6,7 @@ for every request.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -28,8 +28,6 @@ from migration_service.services.batches.results.counts import count_lines
 from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
 from migration_service.services.reporting.import_suppliers import count_states
 from migration_service.states import BatchMode, BatchState, ImportState, Outcome, SupplierStatus
-
-_IS_RUNNING = Batch.state == BatchState.RUNNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +80,19 @@ def read_in_progress(session: Session) -> InProgress:
     return InProgress(attempts + int(of_batches or 0), max(float(oldest), 0.0), limit)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OpenBatches:
     """The totals of the open batches of a supplier."""
 
     import_supplier: str
     #: The number of batches in each state.
-    batches: dict[str, int]
+    batches: Counter[str] = field(default_factory=Counter)
     #: The number of their lines by status.
-    lines: dict[str, int]
+    lines: Counter[str] = field(default_factory=Counter)
     #: The longest time, in seconds, without a processed line in a running batch with pending lines.
-    idle_seconds: float
+    idle_seconds: float = 0.0
     #: The number of batches paused by their error threshold.
-    paused_by_errors: int
+    paused_by_errors: int = 0
 
 
 def read_open_batches(session: Session) -> list[OpenBatches]:
@@ -107,31 +105,25 @@ def read_open_batches(session: Session) -> list[OpenBatches]:
     ).all()
     lines = count_lines(session, [row.id for row in rows])
     activity = read_activity(session, [row.id for row in rows])
-    batches: dict[str, Counter[str]] = {}
-    sums: dict[str, Counter[str]] = {}
-    longest: dict[str, float] = {}
-    paused = Counter(row.code for row in rows if row.reason == ERROR_THRESHOLD_REACHED)
+    found: dict[str, OpenBatches] = {}
     for row in rows:
-        batches.setdefault(row.code, Counter())[row.state] += 1
-        sums.setdefault(row.code, Counter()).update(lines[row.id])
-        found = activity.get(row.id)
-        longest[row.code] = max(longest.get(row.code, 0.0), found.idle_seconds if found else 0.0)
-    return [
-        OpenBatches(code, dict(batches[code]), dict(sums[code]), longest[code], paused[code])
-        for code in batches
-    ]
+        it = found.setdefault(row.code, OpenBatches(row.code))
+        it.batches[row.state] += 1
+        it.lines.update(lines[row.id])
+        it.paused_by_errors += row.reason == ERROR_THRESHOLD_REACHED
+        if row.id in activity:
+            it.idle_seconds = max(it.idle_seconds, activity[row.id].idle_seconds)
+    return list(found.values())
 
 
-def read_running_batches(session: Session) -> dict[UUID, Activity]:
-    """Return the activity of the running batches with pending lines, the longest idle first."""
-    running = session.scalars(select(Batch.id).where(_IS_RUNNING)).all()
-    found = read_activity(session, running)
-    return dict(sorted(found.items(), key=lambda item: -item[1].idle_seconds))
+def read_running_batches(session: Session) -> tuple[dict[UUID, Activity], dict[UUID, Waiting]]:
+    """Return the activity of the running batches with pending lines, the longest idle first.
 
-
-def read_deferred_batches(session: Session) -> dict[UUID, Waiting]:
-    """Return the Waiting of each running batch that has only deferred lines left."""
-    return read_waiting(session, session.scalars(select(Batch.id).where(_IS_RUNNING)).all())
+    The second are those that have only deferred lines left.
+    """
+    running = session.scalars(select(Batch.id).where(Batch.state == BatchState.RUNNING)).all()
+    found = read_activity(session, running).items()
+    return dict(sorted(found, key=lambda it: -it[1].idle_seconds)), read_waiting(session, running)
 
 
 def list_paused_suppliers(session: Session) -> list[tuple[str, int]]:

@@ -1,5 +1,6 @@
 """The counts of accounts, open batches, days and refused codes."""
 
+from collections import Counter
 from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -63,7 +64,7 @@ def test_open_batches_are_summed_by_supplier(
         "STAGED": 1,
         "PENDING": 4,
     }
-    assert theirs == counts.OpenBatches("OTHER", {"RUNNING": 1}, theirs.lines, 40.0, 0)
+    assert theirs == counts.OpenBatches("OTHER", Counter(RUNNING=1), theirs.lines, 40.0, 0)
 
 
 def test_accounts_and_attempts_are_counted(
