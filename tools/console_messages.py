@@ -12,6 +12,7 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
 from migration_service.blueprints.console.remedies import find_sentences
+from migration_service.blueprints.console.states import STATES
 from migration_service.services.batches.error_thresholds import WORDS
 from migration_service.services.readiness.checks import SAYS
 from migration_service.services.reconciliation.differences import NOT_COMPARED
@@ -35,7 +36,7 @@ def update() -> Catalog:
     found = extract_from_dir(CONSOLE, _METHODS, _OPTIONS, _KEYWORDS)
     said = (text for _result, *texts in SAYS.values() for text in texts if text)
     codes = (*find_sentences(), *NOT_COMPARED, *OPEN_WORK, *SENTENCES.values(), *WORDS.values(), *said)
-    messages: tuple[Any, ...] = (*(message for _file, _line, message, *_ in found), *codes)
+    messages: tuple[Any, ...] = (*(message for _file, _line, message, *_ in found), *codes, *STATES)
     for message in messages:
         translation = known.get(message if isinstance(message, str) else message[0])
         catalogue.add(message, translation.string if translation else "")

@@ -12,27 +12,13 @@ from flask import Flask
 
 from migration_service.blueprints.console.ordering import sentences_of
 from migration_service.blueprints.console.remedies import remedy_of
-from migration_service.blueprints.console.states import WORDS
 from migration_service.blueprints.description.error_catalogue import (
     added_data_errors,
     field_errors,
     request_errors,
     rule_errors,
 )
-from migration_service.states import (
-    BatchKind,
-    BatchMode,
-    BatchState,
-    CodeChange,
-    EmailState,
-    ImportState,
-    LineStatus,
-    OpenReason,
-    SupplierStatus,
-    UndoOutcome,
-    UndoState,
-    WaveState,
-)
+from migration_service.states import BatchKind, BatchMode
 
 _VALUE = re.compile(r"%\(\w+\)s")
 
@@ -61,14 +47,6 @@ def test_every_message_is_translated_with_its_values(catalogue: Catalog) -> None
 def test_the_file_has_no_message_that_is_used_nowhere(catalogue: Catalog) -> None:
     written = FILE.read_text()
     assert written.count("msgid ") == sum(1 for message in catalogue if message.id)
-
-
-def test_every_state_has_words() -> None:
-    shown = (
-        *(BatchState, CodeChange, EmailState, ImportState, LineStatus),
-        *(OpenReason, SupplierStatus, UndoOutcome, UndoState, WaveState),
-    )
-    assert {state.value for states in shown for state in states} - set(WORDS) == set()
 
 
 CODES = sorted(
