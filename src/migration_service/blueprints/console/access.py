@@ -51,7 +51,7 @@ def guard_views(app: Flask) -> None:
     """Let operators open only the views that they may see."""
     app.before_request(_require_access)
     app.jinja_env.tests["allowed"] = lambda target: target.startswith("/") or may(target)
-    app.context_processor(lambda: {"may": may, "operator": _operator_or_none()})
+    app.context_processor(lambda: {"may": may, "operator": getattr(find_session(), "operator", None)})
 
 
 def keep_session(token: str, active: ActiveSession) -> None:
@@ -122,11 +122,6 @@ def current_session() -> ActiveSession:
 def may(endpoint: str) -> bool:
     """Return whether the operator who is logged in may open a view. Links to other views are not shown."""
     return _satisfies(current_operator(), VIEWS[endpoint])
-
-
-def _operator_or_none() -> AuthenticatedOperator | None:
-    active = find_session()
-    return active.operator if active else None
 
 
 def _satisfies(operator: AuthenticatedOperator, need: Need) -> bool:

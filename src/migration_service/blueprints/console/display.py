@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import cache
 from importlib.metadata import version
@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 from zoneinfo import ZoneInfo, available_timezones
 
-from babel.dates import format_datetime, format_time, format_timedelta
+from babel.dates import format_date, format_datetime, format_time, format_timedelta
 from babel.numbers import format_currency, format_percent
 from flask import Flask, request
 from markupsafe import Markup
@@ -21,14 +21,13 @@ from migration_service.blueprints.console.languages import current_locale, gette
 from migration_service.blueprints.console.ordering import KINDS, STEPS
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.states import describe_wave, explain_reason, name_state
-from migration_service.blueprints.console.windows import write_window
 from migration_service.blueprints.requests.resources import resources
 from migration_service.services.batches.error_thresholds import put_in_words
 from migration_service.services.batches.results.counts import count_open
 from migration_service.services.batches.results.pace import round_range
 from migration_service.services.batches.results.reverted import set_undone_apart
 from migration_service.services.reconciliation.differences import CURRENCY, is_amount
-from migration_service.states import BatchSource
+from migration_service.states import BatchSource, Weekday
 
 #: The cookie in which the page's script stores the browser's time zone.
 ZONE_COOKIE = "console_zone"
@@ -228,6 +227,27 @@ def ago(value: datetime | None) -> str | Markup:
         return gettext("never")
     passed = format_timedelta(value - datetime.now(UTC), add_direction=True, locale=current_locale())
     return _with_utc(value, passed)
+
+
+def name_days() -> dict[str, str]:
+    """Return the names of the days of the week."""
+    names = current_locale().days["stand-alone"]["wide"]
+    return {day: names[place] for place, day in enumerate(Weekday)}
+
+
+def write_window(window: Mapping[str, Any]) -> str:
+    """Return a stored window as text: its hours, zone, first day, and days unless it opens every day."""
+    first_day = format_date(date.fromisoformat(window["first_day"]), "d MMM y", locale=current_locale())
+    text = gettext(
+        "%(start)s to %(end)s %(zone)s, from %(day)s",
+        start=window["start"],
+        end=window["end"],
+        zone=window["time_zone"],
+        day=first_day,
+    )
+    names = name_days()
+    days = [names[day] for day in window["days"]]
+    return text if len(days) == len(names) else f"{text}: {', '.join(days)}"
 
 
 def json_text(value: Any) -> str:

@@ -7,11 +7,6 @@ from migration_service.services.reconciliation.submitted import MAX_LINE
 from migration_service.states import LineStatus
 
 
-def read_line(text: str) -> int | None:
-    """Return the number of a line, or None if `text` is not a number."""
-    return min(int(text[:20]), MAX_LINE) if text.isdecimal() else None
-
-
 def read_yes_no(name: str) -> bool | None:
     """Return the argument of this name, which is `yes` or `no`, or None for anything else."""
     return {"yes": True, "no": False}.get(request.args.get(name, ""))
@@ -22,10 +17,10 @@ def read_filter() -> ResultFilter:
 
     Unknown and empty values filter nothing.
     """
-    given = request.args
+    given, line = request.args, request.args.get("line", "")
     return ResultFilter(
         status=given.get("status", type=LineStatus),
         code=given.get("code") or None,
         path=given.get("path") or None,
-        line=read_line(given.get("line", "")),
+        line=min(int(line[:20]), MAX_LINE) if line.isdecimal() else None,
     )

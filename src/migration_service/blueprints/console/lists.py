@@ -16,9 +16,8 @@ from migration_service.blueprints.console.pages.downloads import send_file
 from migration_service.blueprints.console.polling import page
 from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
-from migration_service.blueprints.requests.streaming import CONTENT_TYPES
 from migration_service.db.cancelling import allow_minutes
-from migration_service.formats import ResultFormat, write_csv
+from migration_service.formats import write_csv
 
 _View = TypeVar("_View", bound=Callable[..., Any])
 
@@ -62,7 +61,7 @@ def show_list(
     """
     if request.path.endswith(f"/{_FILE}"):
         name = "-".join(request.path.split("/")[1:-1]) or "suppliers"
-        return send_file(_write(find, columns, key, read_key), f"{name}.csv", CONTENT_TYPES[ResultFormat.CSV])
+        return send_file(_write(find, columns, key, read_key), f"{name}.csv")
     listing = Listing.shown(read_key)
     with resources().Session.begin() as session:
         if key is None:

@@ -1,7 +1,6 @@
 """The choices for a batch that is started in the console."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import select
@@ -76,20 +75,6 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """The lines of a batch: their kind and source."""
-
-    kind: BatchKind = BatchKind.ACCOUNTS
-    #: For transactions: the arguments of the single endpoint that differ from the default.
-    options: Mapping[str, bool] = field(default_factory=dict)
-    #: The name of the batch, and of its file.
-    name: str | None = None
-    file_name: str | None = None
-    #: The supplier's control totals for the file.
-    control_totals: dict[str, Any] | None = None
-
-
 def sentences_of(mode: BatchMode, kind: BatchKind) -> tuple[str, str]:
     """Return what a step does with one line of this kind, and with several."""
     return _ADDING.get(mode, STEPS[mode].sentences) if kind.is_added_data else STEPS[mode].sentences
@@ -105,15 +90,14 @@ def team_choices(session: Session, organisation_id: int, import_supplier_id: int
     return list(dict.fromkeys(it.name for it in sorted(teams, key=lambda it: it.id != last)))
 
 
-def order_batch(mode: BatchMode, lines: Lines, team: str | None, *, token: str) -> BatchOrder:
-    """Return the order of a form. Its token ensures that a form sent twice starts one batch."""
+def order_batch(
+    mode: BatchMode, kind: BatchKind, team: str | None, *, token: str, **others: Any
+) -> BatchOrder:
+    """Return the order of a form, with `others` of its members.
+
+    The token of the form ensures that a form sent twice starts one batch.
+    """
+    named = team if mode.creates and not kind.is_added_data else None
     return BatchOrder(
-        mode=mode,
-        kind=lines.kind,
-        options=dict(lines.options),
-        operations_team_name=team if mode.creates and not lines.kind.is_added_data else None,
-        idempotency_key=f"console {token}",
-        name=lines.name or None,
-        file_name=lines.file_name or None,
-        control_totals=lines.control_totals,
+        mode=mode, kind=kind, operations_team_name=named, idempotency_key=f"console {token}", **others
     )

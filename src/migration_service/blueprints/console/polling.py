@@ -22,15 +22,9 @@ def page(template: str, *, poll: int | None = BUSY, **values: object) -> Respons
         response = make_response(render_template(part, poll=poll, **values))
     else:
         response = make_response(render_template(template, poll=poll, part=part, **values))
-    wait = 0 if poll is None else stretch(poll, time.monotonic() - g.began_at)
+    # Slow parts are requested less often, so that every open page costs the same, but at least as often as a
+    # page on which nothing changes.
+    spent = time.monotonic() - g.began_at
+    wait = 0 if poll is None else max(poll, min(CALM, math.ceil(spent / SHARE)))
     response.headers["X-Poll-After"] = str(wait)
     return response
-
-
-def stretch(poll: int, spent: float) -> int:
-    """Return the seconds until the next request for a part that took `spent` seconds.
-
-    Slow parts are requested less often, so that every open page costs the same, but at least as often as a
-    page on which nothing changes.
-    """
-    return max(poll, min(CALM, math.ceil(spent / SHARE)))

@@ -12,8 +12,6 @@ from migration_service.blueprints.console.lists import PAGE, write_rows
 from migration_service.blueprints.console.pages.downloads import send_file
 from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
-from migration_service.blueprints.requests.streaming import CONTENT_TYPES
-from migration_service.formats import ResultFormat
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.audit.trail import FIELDS, TrailFilter, read_trail, stream_trail
 from migration_service.states import AuditOutcome
@@ -52,7 +50,7 @@ def export() -> Response:
             while found := [*islice(entries, PAGE)]:
                 yield write_rows(it.values() for it in found)
 
-    return send_file(pieces(), "audit.csv", CONTENT_TYPES[ResultFormat.CSV])
+    return send_file(pieces(), "audit.csv")
 
 
 def _wanted() -> TrailFilter:

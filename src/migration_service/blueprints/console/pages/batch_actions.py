@@ -246,8 +246,15 @@ def repeat(batch_id: UUID, mode: str) -> Response:
             batch = batch_of(session, batch_id)
             supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
         team = form.team.data if form.team is not None else None
-        lines = ordering.Lines(BatchKind(batch.kind), batch.options, batch.name, batch.file_name)
-        order = ordering.order_batch(wanted, lines, team, token=str(form.form_token.data))
+        order = ordering.order_batch(
+            wanted,
+            BatchKind(batch.kind),
+            team,
+            token=str(form.form_token.data),
+            options=dict(batch.options),
+            name=batch.name,
+            file_name=batch.file_name,
+        )
         shared, limits = resources(), intake_limits(resources().settings)
         started.append(
             repeat_batch(shared.Session, supplier, batch_id, order, redis=shared.redis, limits=limits)

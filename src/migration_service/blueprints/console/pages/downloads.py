@@ -31,7 +31,7 @@ def results(batch_id: UUID) -> Response:
     """Send the outcome of each line, with the path and the value of every error."""
     _note_reading(batch_id)
     pieces = stream_results(resources().Session, batch_id, ResultFormat.CSV, read_filter())
-    return send_file(pieces, f"results-{batch_id}.csv", CONTENT_TYPES[ResultFormat.CSV])
+    return send_file(pieces, f"results-{batch_id}.csv")
 
 
 @blueprint.get("/hand-back.zip")
@@ -68,7 +68,7 @@ def _note_reading(batch_id: UUID) -> None:
         record(session, AuditAction.BATCH_RESULTS_READ, "batch", batch_id, organisation_id=owner)
 
 
-def send_file(pieces: Iterable[bytes], name: str, kind: str) -> Response:
+def send_file(pieces: Iterable[bytes], name: str, kind: str = CONTENT_TYPES[ResultFormat.CSV]) -> Response:
     """Send these pieces as a file with a content type. The browser saves it under this name."""
     response = stream(pieces, kind if kind == "application/zip" else f"{kind}; charset=utf-8")
     response.headers.set("Content-Disposition", "attachment", filename=name)

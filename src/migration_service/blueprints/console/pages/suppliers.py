@@ -30,8 +30,6 @@ from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.states import name_state
 from migration_service.blueprints.requests.paging import SHOWN
 from migration_service.blueprints.requests.resources import resources
-from migration_service.blueprints.requests.streaming import CONTENT_TYPES
-from migration_service.formats import ResultFormat
 from migration_service.models import Batch, ImportSupplier
 from migration_service.services.access.api_keys import list_api_keys
 from migration_service.services.accounts.ownership import has_gone_live
@@ -225,7 +223,7 @@ def download_differences(code: str) -> Response:
         ),
     )
     pieces = (write_rows(it) for it in iter(lambda: [*islice(rows, PAGE)], []))
-    return send_file(pieces, f"differences-{code}.csv", CONTENT_TYPES[ResultFormat.CSV])
+    return send_file(pieces, f"differences-{code}.csv")
 
 
 @list_at(blueprint, "/<code>/open/")
@@ -263,4 +261,4 @@ def download_id_map(code: str) -> Response:
     with resources().Session.begin() as session:
         supplier = supplier_of(session, code)
     pieces = stream_id_map(resources().Session, supplier.id)
-    return send_file(pieces, f"id-map-{code}.csv", CONTENT_TYPES[ResultFormat.CSV])
+    return send_file(pieces, f"id-map-{code}.csv")

@@ -21,7 +21,6 @@ from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.blueprints.console.pages.downloads import send_file
 from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.requests.resources import resources
-from migration_service.blueprints.requests.streaming import CONTENT_TYPES
 from migration_service.errors import UndoNotFoundError
 from migration_service.formats import ResultFormat
 from migration_service.models import Undo
@@ -218,7 +217,7 @@ def outcomes(undo_id: UUID) -> Response:
     with resources().Session.begin() as session:
         _get(session, undo_id)
     pieces = reading.stream_outcomes(resources().Session, undo_id, ResultFormat.CSV)
-    return send_file(pieces, f"undo-{undo_id}.csv", CONTENT_TYPES[ResultFormat.CSV])
+    return send_file(pieces, f"undo-{undo_id}.csv")
 
 
 def _get(session: Session, undo_id: UUID) -> Undo:

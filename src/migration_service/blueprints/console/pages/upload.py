@@ -102,18 +102,14 @@ def send(code: str) -> Response:
     try:
         validate_csrf(sent.fields.get("csrf_token"))
         mode, token = BatchMode(sent.fields["step"]), UUID(sent.fields["form_token"])
-        lines = _read_lines(sent)
+        kind, values = _read_lines(sent)
     except (KeyError, ValueError, wtforms.ValidationError):
         return _fail(supplier, form, _("The page has expired. Choose the file again."))
     if not sent.file_name:
         return _fail(supplier, form, _("Choose a file."))
     try:
-        order = ordering.order_batch(
-            mode,
-            replace(lines, control_totals=_read_totals(sent.fields.get("control_totals", ""))),
-            sent.fields.get("team"),
-            token=str(token),
-        )
+        values["control_totals"] = _read_totals(sent.fields.get("control_totals", ""))
+        order = ordering.order_batch(mode, kind, sent.fields.get("team"), token=str(token), **values)
         batch_id = take_in_batch(
             shared.Session,
             supplier,
@@ -142,14 +138,15 @@ def _location(batch_id: UUID) -> str:
     return url_for("batches.show", batch_id=batch_id)
 
 
-def _read_lines(sent: FormWithFile) -> ordering.Lines:
+def _read_lines(sent: FormWithFile) -> tuple[BatchKind, dict[str, Any]]:
+    """Return the kind of the lines, and the options and names of their batch. Raise ValueError."""
     kind, options = BatchKind(sent.fields.get("kind", BatchKind.ACCOUNTS)), {}
     if kind is BatchKind.TRANSACTIONS:
         options = {name: False for name in _OPTIONS if name not in sent.fields}
     elif kind is BatchKind.ACCOUNTS and "replace" in sent.fields:
         options = {REPLACE_DIFFERING: True}
     name, file_name = sent.fields.get("name", "").strip()[:_LONGEST_NAME], (sent.file_name or "")[:255]
-    return ordering.Lines(kind, options, name, file_name)
+    return kind, {"options": options, "name": name or None, "file_name": file_name or None}
 
 
 def _read_totals(text: str) -> dict[str, Any] | None:

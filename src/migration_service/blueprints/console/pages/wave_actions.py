@@ -13,13 +13,12 @@ from wtforms.validators import InputRequired
 from migration_payloads.schemas.base import load
 from migration_service.blueprints.console import acting
 from migration_service.blueprints.console.access import plan_of
-from migration_service.blueprints.console.display import write_threshold, zoned
+from migration_service.blueprints.console.display import write_threshold, write_window, zoned
 from migration_service.blueprints.console.languages import _, _l, mark, mark_plural, write_number
 from migration_service.blueprints.console.ordering import team_choices
 from migration_service.blueprints.console.pages.readiness import list_facts
 from migration_service.blueprints.console.pages.wave_planning import CONTINUES, Conditions, if_clean_field
 from migration_service.blueprints.console.pages.waves import pick_wave
-from migration_service.blueprints.console.windows import write_window
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import RequestFailedValidationError
 from migration_service.models import Wave, WavePlan

@@ -15,11 +15,10 @@ from wtforms.validators import InputRequired, Length, NumberRange, Optional
 from migration_payloads.schemas.base import load
 from migration_service.blueprints.console.access import supplier_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act
-from migration_service.blueprints.console.display import write_threshold
+from migration_service.blueprints.console.display import name_days, write_threshold, write_window
 from migration_service.blueprints.console.faults import FormWithFaults
 from migration_service.blueprints.console.languages import _, _l, ngettext, write_number
 from migration_service.blueprints.console.ordering import team_choices
-from migration_service.blueprints.console.windows import name_days, write_window
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import ErrorItem, RequestFailedValidationError
 from migration_service.schemas.waves import WavePlanBodySchema
