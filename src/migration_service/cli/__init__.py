@@ -19,7 +19,7 @@ from migration_service.loading import begin_loading, end_loading
 
 _HERE = "migration_service.cli"
 
-# Every command with the first line of its help. A command is in the module of its name, with one exception.
+# Every command with the first line of its help. A command is in the module of its name.
 _LINES = {
     "organisations": "Manage organisations, which own API keys and import suppliers.",
     "api-keys": "Manage the API keys that organisations use to obtain tokens.",
@@ -36,11 +36,10 @@ _LINES = {
     "revisions": "Bring the database tables up to date.",
     "doctor": "Check every part of the running service, and advise what to do.",
 }
-_MODULES = {"workers": "worker_hosts"}
 
 #: Every command: its module and attribute, and the first line of its help.
 COMMANDS = {
-    name: (f"{_HERE}.{_MODULES.get(name, attribute)}:{attribute}", line)
+    name: (f"{_HERE}.{attribute}:{attribute}", line)
     for name, attribute, line in ((name, name.replace("-", "_"), line) for name, line in _LINES.items())
 }
 

@@ -20,6 +20,7 @@ from migration_service.services.batches.results.findings import list_lines_of_ac
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
 from migration_service.services.imports.status import find_process
+from migration_service.services.reporting.account_history import read_newer_version
 from migration_service.services.reporting.attempts import read_attempts
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 
@@ -177,16 +178,7 @@ def _import(process: AccountImportProcess) -> dict[str, Any]:
         **pick(process, "state", "service_account_number", "account_created_at", "staged_at"),
         **pick(process, "extracted_at", "profile"),
         "warnings": process.warnings or [],
-        "newer_version": _newer_version(process) if process.refused_at else None,
-    }
-
-
-def _newer_version(process: AccountImportProcess) -> dict[str, Any]:
-    return {
-        "refused_at": process.refused_at,
-        "batch_id": process.refused_batch_id and str(process.refused_batch_id),
-        "line_number": process.refused_line_number,
-        "errors": process.refused_errors or [],
+        "newer_version": read_newer_version(process),
     }
 
 

@@ -21,6 +21,7 @@ _SOME = {"counts": _NONE | {"PENDING": 1, "IMPORTED": 2}}
 _ALL = {"counts": _NONE | {"IMPORTED": 3}}
 _RUN = {"is_over": True, "state": WaveState.CLEAN, "existing": 2}
 _ON = {"is_over": False, "state": WaveState.RUNNING, "existing": 0}
+_STOPPED = {"is_over": True, "state": WaveState.STOPPED, "existing": 0}
 #: How the states are written here.
 _LETTERS = {
     "done": "d",
@@ -43,6 +44,8 @@ _LETTERS = {
         (_STAGED, {"open": 3, "staged": 3}, [_ON], "?o?ddnl--lll"),
         (_SOME, {"open": 1, "staged": 1}, [_RUN], "?o?dddn--lll"),
         (_SOME, {"open": 1, "staged": 1}, [_RUN, _ON], "?o?dddn--lll"),
+        (_SOME, {"open": 1, "staged": 1}, [_RUN, _STOPPED], "?o?dddn--lll"),
+        (_SOME, {"open": 1, "staged": 1}, [_STOPPED, _STOPPED], "?o?dnll--lll"),
         (_ALL, {"is_clean": True}, [_RUN, _RUN | {"existing": 1}], "?o?dddd--dnl"),
         (_ALL, {"is_clean": True}, [_RUN], "?o?ddd-d-dnl"),
         (_ALL, {"is_clean": True, "acknowledged": 1}, [], "?o?d----ddnl"),

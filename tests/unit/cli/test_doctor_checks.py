@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,12 +16,13 @@ from sqlalchemy import make_url, text
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.db.revisions import newest_revision, upgrade
+from migration_service.doctor import work_checks
 from migration_service.doctor.bundle import hide_literals
 from migration_service.doctor.diagnosis import ServiceParts
 from migration_service.doctor.examination import check_disks, check_redis, check_revisions
-from migration_service.doctor.work_checks import (
-    check_statements,
-)
+from migration_service.doctor.work_checks import check_statements
+from migration_service.services.processing.slots import LiveAttempt, Slots
+from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service_local.servers.postgres import DATABASE
 from support.commands import Run
 from support.servers import EmbeddedServers
@@ -63,6 +65,31 @@ def test_a_full_redis_and_a_redis_that_evicts_are_lines(parts: ServiceParts) -> 
     assert full.verdict == "wrong"
     assert "allkeys-lru" in evicting.seen
     assert evicting.verdict == "warning"
+
+
+@pytest.mark.parametrize(
+    ("held", "limit", "said"),
+    [
+        (5, None, [("ok", "")]),
+        (6, None, [("warning", "The sweep frees")]),
+        (5, 5, [("warning", "Further requests")]),
+        (5, 4, [("warning", "The limit was lowered")]),
+        (2, 1, [("warning", "The limit was lowered"), ("warning", "Set a limit of 2")]),
+    ],
+)
+def test_slots_without_attempts_and_a_limit_that_was_lowered_are_lines(
+    parts: ServiceParts, monkeypatch: pytest.MonkeyPatch, held: int, limit: int | None, said: list[Any]
+) -> None:
+    monkeypatch.setattr(work_checks, "_PAUSE_SECONDS", 0.0)
+    with parts.sessions.begin() as session:
+        set_concurrency_limit(session, limit)
+    Slots(parts.redis).reconcile([LiveAttempt(str(it), owner=1) for it in range(held)])
+    found = list(work_checks.check_slots(parts))
+    assert [
+        (it.verdict, it.advice[: len(advice)]) for it, (_, advice) in zip(found, said, strict=True)
+    ] == said
+    limited = "no limit" if limit is None else f"limit {limit}"
+    assert found[0].seen.startswith(f"{held} held, attempts in progress: 0, {limited}")
 
 
 def test_disks_that_are_nearly_full_or_full_are_lines(

@@ -54,7 +54,7 @@ def read_account_history(session: Session, supplier: KnownSupplier, number: str)
         "status": reported_status(found.state),
         "is_skipped": found.state is ImportState.SKIPPED,
         "staged": _read_staged(process) if process.payload_sha256 else None,
-        "newer_version": _read_newer(process),
+        "newer_version": read_newer_version(process),
         "created": _read_created(session, account) if account else None,
         "added": _read_added(session, account.id) if account and is_kept else None,
     }
@@ -72,7 +72,8 @@ def _read_staged(process: Any) -> dict[str, Any]:
     }
 
 
-def _read_newer(process: Any) -> dict[str, Any] | None:
+def read_newer_version(process: Any) -> dict[str, Any] | None:
+    """Return the newer version of an account that was refused, with its errors, or None."""
     if process.refused_at is None:
         return None
     return {
