@@ -11,8 +11,8 @@
                            the body, as JSON
     sql STATEMENT          reads or changes rows behind the service's back
     find TEXT              lists the tables that have this text in any column
-    as NAME                the operator of the following commands, who logs in if need be; the supplier, by its
-                           code or one of its keys, of the following calls, or nobody
+    as NAME                the operator of the following commands, who logs in if need be; the supplier, by
+                           its code or one of its keys, of the following calls, or nobody
     work                   does everything that workers and sweeps have to do at this moment
     set NAME=VALUE…        lets web processes have other settings, whose values are JSON
     later DAYS             lets the windows of waves see another day
