@@ -118,8 +118,8 @@ def render_events() -> str:
     """Return the text of suppliers/event-types.md."""
     text = _EVENTS
     for kind in CATALOGUE.values():
-        text += f"\n## `{kind.type.value}`\n\n{field_reference.filled(kind.meaning, 120)}\n"
-        for path, meaning in _members(kind.schema(), ""):
+        text += f"\n## `{kind.type.value}`\n\n{field_reference.filled(kind.meaning(), 120)}\n"
+        for path, meaning in _members(kind(), ""):
             text += field_reference.filled(f"- `{path}`: {meaning}", 120)
     return text
 

@@ -37,7 +37,7 @@ def client(scene: Scene) -> Iterator[Client]:
 def signed_webhook() -> dict[str, Any]:
     """A message as the library of Standard Webhooks signs it."""
     secret, moment = "whsec_" + base64.b64encode(b"k" * 32).decode(), datetime.now(UTC)
-    body = json.dumps(next(kind.example for kind in CATALOGUE.values()))
+    body = json.dumps(next(kind.event() for kind in CATALOGUE.values()))
     headers = {
         "webhook-id": "e-1",
         "webhook-timestamp": str(int(moment.timestamp())),

@@ -118,7 +118,7 @@ def _find_errors() -> Sequence[errors.ErrorItem]:
 
 
 @blueprint.post("/validate-account/")
-@body.query_arguments(blueprint, ReportArgumentsSchema(), find_errors=_find_errors)
+@body.query_arguments(ReportArgumentsSchema(), find_errors=_find_errors)
 @blueprint.response(
     200,
     {"anyOf": [schemas.AccountImportSchema, ValidationReportSchema]},
@@ -126,12 +126,9 @@ def _find_errors() -> Sequence[errors.ErrorItem]:
     headers=refer("X-Warning-Count"),
 )
 @answers_errors(
-    blueprint,
-    errors.AccountFailedValidationError,
-    errors.ImportSupplierNotFoundInBodyError,
-    body=ReportErrorBodySchema,
+    errors.AccountFailedValidationError, errors.ImportSupplierNotFoundInBodyError, body=ReportErrorBodySchema
 )
-@body.document_body(blueprint, schemas.ACCOUNT_IMPORT, ACCOUNT)
+@body.document_body(schemas.ACCOUNT_IMPORT, ACCOUNT)
 def validate_account(arguments: dict[str, Any]) -> Response:
     """Check an account payload without storing it
 
@@ -156,7 +153,6 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     headers=refer("X-Warning-Count"),
 )
 @answers_errors(
-    blueprint,
     errors.AccountFailedValidationError,
     errors.ImportSupplierNotFoundInBodyError,
     errors.ImportSupplierPausedError,
@@ -168,8 +164,8 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     errors.StagedQuotaReachedError,
     body=AccountReportErrorBodySchema,
 )
-@body.query_arguments(blueprint, StageArgumentsSchema(), find_errors=_find_errors)
-@body.document_body(blueprint, schemas.ACCOUNT_IMPORT, ACCOUNT)
+@body.query_arguments(StageArgumentsSchema(), find_errors=_find_errors)
+@body.document_body(schemas.ACCOUNT_IMPORT, ACCOUNT)
 def stage_account(arguments: dict[str, Any]) -> Response:
     """Store an account payload, as often as needed until the account is created
 

@@ -73,7 +73,7 @@ def _posted_body(schema: added_data.AddedDataSchema, check: Check, example: Any)
                     check_form(session, caller(), body, check)
             return view(*args, body, **kwargs)
 
-        return document_body(blueprint, schema, example)(wrapper)
+        return document_body(schema, example)(wrapper)
 
     return decorate
 
@@ -117,22 +117,18 @@ def _arguments(
     body: added_data.AddedDataSchema, schema: added_data.AddedDataArgumentsSchema | None = None
 ) -> Callable[[View], View]:
     arguments = schema or added_data.AddedDataArgumentsSchema()
-    return query_arguments(blueprint, arguments, find_errors=partial(_find_errors, body))
+    return query_arguments(arguments, find_errors=partial(_find_errors, body))
 
 
 @blueprint.post("/notes/create/")
-@idempotent(blueprint)
+@idempotent()
 @_answers(
     added_data.NoteResultSchema(many=True),
     added_data.NotesReportSchema,
     [added_data.NoteResultSchema.example()],
 )
 @answers_errors(
-    blueprint,
-    errors.ImportSupplierNotFoundError,
-    errors.AccountNotFoundError,
-    errors.AccountErasedError,
-    *KEY_ERRORS,
+    errors.ImportSupplierNotFoundError, errors.AccountNotFoundError, errors.AccountErasedError, *KEY_ERRORS
 )
 @_arguments(added_data.NotesRequestSchema())
 @_posted_body(added_data.NotesRequestSchema(), check_notes, _NOTES)
@@ -185,14 +181,13 @@ def _transaction_example(error: errors.InvalidError) -> errors.TransactionImport
 
 
 @blueprint.post("/transactions/create/")
-@idempotent(blueprint, as_error=_transaction_error)
+@idempotent(as_error=_transaction_error)
 @_answers(
     added_data.TransactionResultsSchema,
     added_data.TransactionsReportSchema,
     added_data.TransactionResultsSchema.example(),
 )
 @answers_errors(
-    blueprint,
     errors.ImportSupplierNotFoundInBodyError,
     errors.AccountNotFoundInBodyError,
     errors.AccountErasedError,
@@ -203,7 +198,7 @@ def _transaction_example(error: errors.InvalidError) -> errors.TransactionImport
     as_answered=_transaction_example,
 )
 @_as_transaction_error
-@document_body(blueprint, _TRANSACTIONS, _TRANSACTIONS_EXAMPLE)
+@document_body(_TRANSACTIONS, _TRANSACTIONS_EXAMPLE)
 @_arguments(_TRANSACTIONS, added_data.TransactionArgumentsSchema())
 def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     """Add financial transactions to an account: all of them, or none
@@ -223,10 +218,9 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
 
 
 @blueprint.post("/historical-statements/create/")
-@idempotent(blueprint)
+@idempotent()
 @_answers(added_data.StatementsRequestSchema, added_data.StatementsReportSchema, _STATEMENTS)
 @answers_errors(
-    blueprint,
     errors.ImportSupplierNotFoundInBodyError,
     errors.AccountNotFoundInBodyError,
     errors.AccountErasedError,
@@ -245,14 +239,13 @@ def create_historical_statements(arguments: dict[str, Any], body: PostedBody) ->
 
 
 @blueprint.post("/payment-instruction/create/")
-@idempotent(blueprint)
+@idempotent()
 @_answers(
     added_data.PaymentInstructionResultSchema,
     added_data.PaymentInstructionReportSchema,
     added_data.PaymentInstructionResultSchema.example(),
 )
 @answers_errors(
-    blueprint,
     errors.ImportSupplierNotFoundInBodyError,
     errors.AccountNotFoundInBodyError,
     errors.AccountErasedError,

@@ -12,7 +12,8 @@ from migration_service.blueprints.requests.errors import error_body
 from migration_service.blueprints.requests.interface import caller, make_blueprint, supplier_in_path
 from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
-from migration_service.schemas.attempts import AttemptAnswerSchema, AttemptListArgumentsSchema
+from migration_service.schemas.attempts import AttemptAnswerSchema
+from migration_service.schemas.paging import page_arguments
 from migration_service.services.reporting import attempts
 from migration_service.services.reporting.attempts import AttemptReport
 
@@ -29,7 +30,7 @@ _EXAMPLE = AttemptAnswerSchema.example(external_account_number="10000001", servi
 
 @blueprint.get("/<attempt_id>/")
 @blueprint.response(200, AttemptAnswerSchema, example=_EXAMPLE)
-@answers_errors(blueprint, errors.AttemptNotFoundError)
+@answers_errors(errors.AttemptNotFoundError)
 def get_attempt(attempt_id: str) -> Response:
     """Get an attempt to create an account
 
@@ -42,9 +43,9 @@ def get_attempt(attempt_id: str) -> Response:
 
 
 @blueprint.get("/<import_supplier_code>/<number:external_account_number>/")
-@query_arguments(blueprint, AttemptListArgumentsSchema())
+@query_arguments(page_arguments("attempts"))
 @blueprint.response(200, AttemptAnswerSchema(many=True), example=[_EXAMPLE], headers=refer("Link"))
-@answers_errors(blueprint, errors.ImportSupplierNotFoundError, errors.AccountNotFoundError)
+@answers_errors(errors.ImportSupplierNotFoundError, errors.AccountNotFoundError)
 def list_attempts(
     arguments: dict[str, Any], import_supplier_code: str, external_account_number: str
 ) -> Response:

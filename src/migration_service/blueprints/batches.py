@@ -1,5 +1,7 @@
 """Batches: whole books of accounts, from a file or from the pending accounts, processed by workers."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +14,7 @@ from migration_service.blueprints.description.error_catalogue import find_unknow
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import document_parameters, query_arguments
 from migration_service.blueprints.requests.description_headers import CSV, KEY, LINES, refer
-from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
+from migration_service.blueprints.requests.idempotency import KEY_ERRORS, answer_with_effect, idempotent
 from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.names import supplier_in_body
 from migration_service.blueprints.requests.paging import answer_list
@@ -22,6 +24,7 @@ from migration_service.blueprints.requests.streaming import stream, stream_lines
 from migration_service.models import Batch
 from migration_service.schemas import batches as schemas
 from migration_service.schemas.error_threshold import ErrorThresholdArgumentsSchema
+from migration_service.schemas.paging import list_arguments
 from migration_service.services.batches import control as batches
 from migration_service.services.batches import retry
 from migration_service.services.batches.error_thresholds import NO_THRESHOLD, set_threshold
@@ -60,16 +63,14 @@ def _find_filter_errors() -> list[errors.ErrorItem]:
 
 @blueprint.post("/", endpoint="start_batch")
 @blueprint.doc(requestBody=batch_upload.BODY)
-@document_parameters(blueprint, KEY)
+@document_parameters(KEY)
 @query_arguments(
-    blueprint,
     schemas.BatchArgumentsSchema(),
     hints={"dry_run": "For a dry run of a batch, use mode=dry-run."},
     find_errors=batch_upload.find_order_errors,
 )
 @blueprint.response(202, schemas.BatchProgressAnswerSchema, example=_PROGRESS)
 @answers_errors(
-    blueprint,
     errors.ImportSupplierNotFoundInBodyError,
     errors.ImportSupplierPausedError,
     errors.ImportSupplierCompleteError,
@@ -102,9 +103,9 @@ def start(arguments: dict[str, Any]) -> Any:
 
 
 @blueprint.get("/")
-@query_arguments(blueprint, schemas.BatchListArgumentsSchema())
+@query_arguments(list_arguments("batches"))
 @blueprint.response(200, schemas.BatchAnswerSchema(many=True), example=[_BATCH], headers=refer("Link"))
-@answers_errors(blueprint)
+@answers_errors()
 def list_batches(arguments: dict[str, Any]) -> Response:
     """List the organisation's batches, newest first
 
@@ -115,7 +116,7 @@ def list_batches(arguments: dict[str, Any]) -> Response:
 
 @blueprint.get("/<batch_id>/")
 @blueprint.response(200, schemas.BatchProgressAnswerSchema, example=_PROGRESS)
-@answers_errors(blueprint, errors.BatchNotFoundError)
+@answers_errors(errors.BatchNotFoundError)
 def get_batch(batch_id: str) -> Response:
     """Get the progress of a batch
 
@@ -125,7 +126,7 @@ def get_batch(batch_id: str) -> Response:
 
 
 @blueprint.get("/<batch_id>/results/", endpoint="get_batch_results")
-@query_arguments(blueprint, schemas.ResultArgumentsSchema(), find_errors=_find_filter_errors)
+@query_arguments(schemas.ResultArgumentsSchema(), find_errors=_find_filter_errors)
 @blueprint.response(
     200,
     schemas.LineResultSchema,
@@ -133,7 +134,7 @@ def get_batch(batch_id: str) -> Response:
     example=schemas.LineResultSchema.example(service_account_number=None),
 )
 @blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=_LINE_CSV)
-@answers_errors(blueprint, errors.BatchNotFoundError)
+@answers_errors(errors.BatchNotFoundError)
 def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
     """Get the result of each line, streamed
 
@@ -152,9 +153,9 @@ def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
 
 
 @blueprint.get("/<batch_id>/failed-lines/")
-@query_arguments(blueprint, schemas.FailedLinesArgumentsSchema(), find_errors=_find_filter_errors)
+@query_arguments(schemas.FailedLinesArgumentsSchema(), find_errors=_find_filter_errors)
 @blueprint.response(200, LINES, content_type="application/x-ndjson", headers=refer("X-Lines-Left-Out"))
-@answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
+@answers_errors(errors.BatchNotFoundError, errors.BatchStateError)
 def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
     """Get the failed lines as they were sent
 
@@ -173,52 +174,41 @@ def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
 
 @blueprint.post("/<batch_id>/pause/", endpoint="pause_batch")
 @blueprint.response(200, schemas.BatchProgressAnswerSchema, example=_PROGRESS | {"state": "PAUSED"})
-@answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
+@answers_errors(errors.BatchNotFoundError, errors.BatchStateError)
 def pause(batch_id: str) -> Response:
     """Pause a batch
 
     No more lines are started until the batch is resumed. Workers finish the lines that they have.
     """
-    with resources().Session.begin() as session:
-        batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
-        batches.pause_batch(session, batch)
-    return jsonify(_progress(batch_id))
+    return _change(batch_id, batches.pause_batch)
 
 
 @blueprint.post("/<batch_id>/resume/", endpoint="resume_batch")
 @blueprint.response(200, schemas.BatchProgressAnswerSchema, example=_PROGRESS)
-@answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
+@answers_errors(errors.BatchNotFoundError, errors.BatchStateError)
 def resume(batch_id: str) -> Response:
     """Resume a batch
 
     The batch continues if it was paused, or stopped because its supplier was complete.
     """
-    with resources().Session.begin() as session:
-        batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
-        batches.resume_batch(session, batch)
-    _feed()
-    return jsonify(_progress(batch_id))
+    return _change(batch_id, batches.resume_batch, feed=True)
 
 
 @blueprint.post("/<batch_id>/cancel/", endpoint="cancel_batch")
 @blueprint.response(200, schemas.BatchProgressAnswerSchema, example=_PROGRESS | {"state": "CANCELLED"})
-@answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
+@answers_errors(errors.BatchNotFoundError, errors.BatchStateError)
 def cancel(batch_id: str) -> Response:
     """Cancel a batch
 
     This is permanent: no more lines are started. Finished lines are kept.
     """
-    with resources().Session.begin() as session:
-        batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
-        batches.cancel_batch(session, batch)
-    _feed()  # which ends it, unless a worker has lines of it
-    return jsonify(_progress(batch_id))
+    return _change(batch_id, batches.cancel_batch, feed=True)
 
 
 @blueprint.post("/<batch_id>/brake/", endpoint="set_batch_brake")
-@query_arguments(blueprint, ErrorThresholdArgumentsSchema(), find_errors=batch_upload.find_threshold_errors)
+@query_arguments(ErrorThresholdArgumentsSchema(), find_errors=batch_upload.find_threshold_errors)
 @blueprint.response(200, schemas.BatchProgressAnswerSchema, example=_PROGRESS)
-@answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
+@answers_errors(errors.BatchNotFoundError, errors.BatchStateError)
 def change_error_threshold(arguments: dict[str, Any], batch_id: str) -> Response:
     """Set the error threshold of a batch
 
@@ -226,17 +216,14 @@ def change_error_threshold(arguments: dict[str, Any], batch_id: str) -> Response
     lines are started. Errors that were counted before still count.
     """
     threshold = batch_upload.read_threshold_arguments(arguments) or NO_THRESHOLD
-    with resources().Session.begin() as session:
-        batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
-        set_threshold(session, batch, threshold)
-    return jsonify(_progress(batch_id))
+    return _change(batch_id, partial(set_threshold, threshold=threshold))
 
 
 @blueprint.post("/<batch_id>/retry-failed/", endpoint="retry_failed_lines")
-@idempotent(blueprint)
-@query_arguments(blueprint, schemas.RetryArgumentsSchema(), find_errors=_find_filter_errors)
+@idempotent()
+@query_arguments(schemas.RetryArgumentsSchema(), find_errors=_find_filter_errors)
 @blueprint.response(200, schemas.RetryAnswerSchema, example={**_PROGRESS, "retried": 12, "left": 988})
-@answers_errors(blueprint, *KEY_ERRORS, errors.BatchNotFoundError, errors.BatchStateError)
+@answers_errors(*KEY_ERRORS, errors.BatchNotFoundError, errors.BatchStateError)
 @while_client_waits
 def retry_failed(arguments: dict[str, Any], batch_id: str) -> Response:
     """Retry the FAILED lines that may succeed now
@@ -253,8 +240,7 @@ def retry_failed(arguments: dict[str, Any], batch_id: str) -> Response:
         begin_answer()
         retried = retry.retry_failed(session, batch, wanted, everything=arguments["all"])
         counts = {"retried": retried.retried, "left": retried.left}
-        answer = jsonify(_report(session, batch) | counts)
-        keep_with_effect(session, answer)
+        answer = answer_with_effect(session, _report(session, batch) | counts, 200)
     _feed()
     return answer
 
@@ -264,6 +250,15 @@ def _filter(arguments: dict[str, Any], **others: Any) -> line_results.ResultFilt
     if unknown := find_unknown_code(arguments.get("code")):
         raise errors.RequestFailedValidationError(errors=unknown)
     return line_results.ResultFilter(code=arguments.get("code"), path=arguments.get("path"), **others)
+
+
+def _change(batch_id: str, change: Callable[[Session, Batch], object], *, feed: bool = False) -> Response:
+    """Change a batch, and return the answer with its progress. `feed` if chunks may have to be published."""
+    with resources().Session.begin() as session:
+        change(session, batches.get_batch(session, batch_id, organisation_id=caller().organisation_id))
+    if feed:
+        _feed()  # which ends a cancelled one, unless a worker has lines of it
+    return jsonify(_progress(batch_id))
 
 
 def _location(batch_id: UUID) -> str:

@@ -7,14 +7,14 @@ from marshmallow import validates_schema
 from marshmallow.exceptions import ValidationError
 
 from migration_payloads.schemas import fields
-from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
+from migration_payloads.schemas.base import AnswerSchema, CommandFields
 from migration_payloads.schemas.coded import example_of
 from migration_payloads.schemas.messages import Message
 from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import json_body, query_arguments
 from migration_service.blueprints.requests.description_headers import refer
-from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
+from migration_service.blueprints.requests.idempotency import KEY_ERRORS, answer_with_effect, idempotent
 from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.names import supplier_in_body
 from migration_service.blueprints.requests.paging import answer_list
@@ -22,7 +22,7 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream
 from migration_service.schemas import answers
 from migration_service.schemas.deciding import decided_by
-from migration_service.schemas.paging import Cursor, page_limit
+from migration_service.schemas.paging import list_arguments
 from migration_service.schemas.undo import UndoneWaveSchema
 from migration_service.services.access.api_keys import get_api_key_name
 from migration_service.services.certificates import reading
@@ -54,14 +54,6 @@ class CertificateBodySchema(CommandFields):
             raise ValidationError(Message("Expected either a batch or a wave.", "invalid"), "wave")
 
 
-class CertificateListArgumentsSchema(Fields):
-    """The query string of the list of certificates."""
-
-    import_supplier = fields.Scope("Only certificates of this import supplier.", "DEMO_SUPPLIER")
-    limit = page_limit("certificates")
-    cursor = Cursor(_CERTIFICATE_ID, max_length=128)
-
-
 class CertificateAnswerSchema(AnswerSchema):
     """A certificate, and how far it is."""
 
@@ -89,10 +81,9 @@ _LINES = {"type": "string", "description": "The lines of the certificate, exactl
 
 
 @blueprint.post("/", endpoint="start_certificate")
-@idempotent(blueprint)
+@idempotent()
 @blueprint.response(202, CertificateAnswerSchema, example=_STARTED)
 @answers_errors(
-    blueprint,
     errors.ImportSupplierNotFoundInBodyError,
     errors.BatchNotFoundError,
     errors.BatchStateError,
@@ -102,7 +93,7 @@ _LINES = {"type": "string", "description": "The lines of the certificate, exactl
     errors.CertificateStateError,
     *KEY_ERRORS,
 )
-@json_body(blueprint, CertificateBodySchema(), _BODY)
+@json_body(CertificateBodySchema(), _BODY)
 def start(body: dict[str, Any]) -> Response:
     """Start a certificate
 
@@ -117,23 +108,22 @@ def start(body: dict[str, Any]) -> Response:
         by = body.get("by") or get_api_key_name(session, caller().api_key_id)
         key = shared.settings.certificate_key
         certificate = start_certificate(session, supplier, batch_id, key=key, by=by)
-        answer = jsonify(_ANSWER.dump(reading.describe_certificate(session, certificate)))
-        answer.status_code = 202
-        answer.headers["Location"] = url_for("certificates.get_certificate", certificate_id=certificate.id)
-        keep_with_effect(session, answer)
+        report = _ANSWER.dump(reading.describe_certificate(session, certificate))
+        location = url_for("certificates.get_certificate", certificate_id=certificate.id)
+        answer = answer_with_effect(session, report, 202, location)
     jobs.dispatch(shared.celery, shared.Session, jobs.CERTIFICATES)
     return answer
 
 
 @blueprint.get("/", endpoint="list_certificates")
-@query_arguments(blueprint, CertificateListArgumentsSchema())
+@query_arguments(list_arguments("certificates"))
 @blueprint.response(
     200,
     CertificateAnswerSchema(many=True),
     example=[CertificateAnswerSchema.example()],
     headers=refer("Link"),
 )
-@answers_errors(blueprint)
+@answers_errors()
 def list_all(arguments: dict[str, Any]) -> Response:
     """List the organisation's certificates, newest first
 
@@ -148,7 +138,7 @@ def list_all(arguments: dict[str, Any]) -> Response:
     CertificateAnswerSchema,
     example=CertificateAnswerSchema.example(),
 )
-@answers_errors(blueprint, errors.CertificateNotFoundError)
+@answers_errors(errors.CertificateNotFoundError)
 def get_one(certificate_id: str) -> Response:
     """Get how far a certificate is
 
@@ -161,7 +151,7 @@ def get_one(certificate_id: str) -> Response:
 
 @blueprint.get("/<certificate_id>/file/", endpoint="download_certificate")
 @blueprint.response(200, _LINES, content_type="application/x-ndjson")
-@answers_errors(blueprint, errors.CertificateNotFoundError, errors.CertificateStateError)
+@answers_errors(errors.CertificateNotFoundError, errors.CertificateStateError)
 def get_file(certificate_id: str) -> Response:
     """Get a certificate as a file, streamed
 
@@ -178,7 +168,6 @@ def get_file(certificate_id: str) -> Response:
 @blueprint.get("/<certificate_id>/accounts/<number:external_account_number>/", endpoint="prove_account")
 @blueprint.response(200, _LINES, content_type="application/x-ndjson")
 @answers_errors(
-    blueprint,
     errors.CertificateNotFoundError,
     errors.CertificateStateError,
     errors.AccountNotFoundError,

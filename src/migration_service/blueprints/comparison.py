@@ -15,12 +15,7 @@ from migration_service.blueprints.requests.places import begin_answer, database_
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream_lines
 from migration_service.schemas import answers
-from migration_service.services.reporting.comparison import (
-    compare_batches,
-    find_changed_accounts,
-    get_batches_to_compare,
-    stream_changed_accounts,
-)
+from migration_service.services.reporting import comparison
 from migration_service.states import AccountChange, CodeChange
 
 _CHANGES = [change.value for change in AccountChange]
@@ -108,9 +103,7 @@ _ACCOUNT_CSV_EXAMPLE = (
 
 @blueprint.get("/", endpoint="compare_batches")
 @blueprint.response(200, ComparisonAnswerSchema, example=ComparisonAnswerSchema.example())
-@answers_errors(
-    blueprint, errors.BatchNotFoundError, errors.BatchStateError, errors.BatchesNotComparableError
-)
+@answers_errors(errors.BatchNotFoundError, errors.BatchStateError, errors.BatchesNotComparableError)
 @while_client_waits
 @database_searches()
 def compare(batch_id: str, later_batch_id: str) -> Response:
@@ -121,16 +114,16 @@ def compare(batch_id: str, later_batch_id: str) -> Response:
     number are only counted.
     """
     with resources().Session.begin() as session:
-        before, after = get_batches_to_compare(
+        before, after = comparison.get_batches_to_compare(
             session, batch_id, later_batch_id, organisation_id=caller().organisation_id
         )
         begin_answer()
-        comparison = compare_batches(session, before.id, after.id)
-    return jsonify(ComparisonAnswerSchema().dump(comparison))
+        compared = comparison.compare_batches(session, before.id, after.id)
+    return jsonify(ComparisonAnswerSchema().dump(compared))
 
 
 @blueprint.get("/accounts/", endpoint="get_changed_accounts")
-@query_arguments(blueprint, ChangedAccountsArgumentsSchema())
+@query_arguments(ChangedAccountsArgumentsSchema())
 @blueprint.response(
     200,
     ComparedAccountAnswerSchema,
@@ -138,9 +131,7 @@ def compare(batch_id: str, later_batch_id: str) -> Response:
     example=ComparedAccountAnswerSchema.example(),
 )
 @blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=_ACCOUNT_CSV_EXAMPLE)
-@answers_errors(
-    blueprint, errors.BatchNotFoundError, errors.BatchStateError, errors.BatchesNotComparableError
-)
+@answers_errors(errors.BatchNotFoundError, errors.BatchStateError, errors.BatchesNotComparableError)
 @database_searches()
 def get_changed_accounts(arguments: dict[str, Any], batch_id: str, later_batch_id: str) -> Response:
     """List the accounts that fail in at least one of two batches, streamed
@@ -150,9 +141,9 @@ def get_changed_accounts(arguments: dict[str, Any], batch_id: str, later_batch_i
     others. If an account has several lines in a batch of added data, its line is the first one that failed.
     """
     with resources().Session.begin() as session:
-        before, after = get_batches_to_compare(
+        before, after = comparison.get_batches_to_compare(
             session, batch_id, later_batch_id, organisation_id=caller().organisation_id
         )
     changes = [AccountChange(arguments["change"])] if "change" in arguments else list(AccountChange)
-    accounts = find_changed_accounts(resources().Session, before.id, after.id, changes)
-    return stream_lines(lambda kind: stream_changed_accounts(accounts, kind))
+    accounts = comparison.find_changed_accounts(resources().Session, before.id, after.id, changes)
+    return stream_lines(lambda kind: comparison.stream_changed_accounts(accounts, kind))

@@ -36,7 +36,7 @@ _ANSWER_EXAMPLE = control_totals.ControlTotalsAnswerSchema.example(
 
 @blueprint.get("/")
 @blueprint.response(200, control_totals.ControlTotalsAnswerSchema, example=_ANSWER_EXAMPLE)
-@answers_errors(blueprint, errors.BatchNotFoundError)
+@answers_errors(errors.BatchNotFoundError)
 def get_control_totals(batch_id: str) -> Response:
     """Get the totals of a batch's file
 
@@ -50,8 +50,8 @@ def get_control_totals(batch_id: str) -> Response:
 
 @blueprint.put("/", endpoint="set_control_totals")
 @blueprint.response(200, control_totals.ControlTotalsAnswerSchema, example=_ANSWER_EXAMPLE)
-@answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
-@document_body(blueprint, control_totals.ControlTotalsSchema(), control_totals.EXAMPLE)
+@answers_errors(errors.BatchNotFoundError, errors.BatchStateError)
+@document_body(control_totals.ControlTotalsSchema(), control_totals.EXAMPLE)
 def put_control_totals(batch_id: str) -> Response:
     """Set the control totals of a batch
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from migration_payloads.schemas.base import AnswerSchema, CommandFields
-from migration_payloads.schemas.fields import Identifier, NormalIdentifier
+from migration_payloads.schemas.fields import NormalIdentifier
 from migration_service import errors
 from migration_service.blueprints.description.examples import SUPPLIER
 from migration_service.blueprints.description.openapi import answers_errors
@@ -13,7 +13,7 @@ from migration_service.blueprints.requests.names import supplier_in_body
 from migration_service.blueprints.requests.places import database_searches
 from migration_service.blueprints.requests.resources import resources
 from migration_service.schemas import answers
-from migration_service.schemas.deciding import decided_by
+from migration_service.schemas.deciding import decided_by, reason_of
 from migration_service.services.accounts.erasure import erase_account
 
 
@@ -26,9 +26,7 @@ class ErasureBodySchema(CommandFields):
     external_account_number = NormalIdentifier(
         "The number of the account to erase.", "10000001", required=True
     )
-    reason = Identifier(
-        "The reason. It is kept: no personal data.", "Request 2026-117", required=True, max_length=1_000
-    )
+    reason = reason_of("Request 2026-117")
     by = decided_by()
 
 
@@ -55,12 +53,11 @@ _EXAMPLE = {"import_supplier": SUPPLIER, "external_account_number": "10000001", 
 @blueprint.post("/", endpoint="erase_account")
 @blueprint.response(200, ErasureAnswerSchema, example=ErasureAnswerSchema.example())
 @answers_errors(
-    blueprint,
     errors.ImportSupplierNotFoundInBodyError,
     errors.AccountNotStagedError,
     errors.AccountImportInProgressError,
 )
-@json_body(blueprint, ErasureBodySchema(), _EXAMPLE)
+@json_body(ErasureBodySchema(), _EXAMPLE)
 @database_searches()
 def erase(body: dict[str, Any]) -> dict[str, Any]:
     """Erase the personal data of an account permanently

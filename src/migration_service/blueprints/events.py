@@ -34,7 +34,7 @@ _NDJSON = "application/x-ndjson"
 
 blueprint = make_blueprint("events", "events", "What happened, in an order in which nothing is ever missed.")
 
-_EXAMPLE = events.CATALOGUE[events.EventType.ACCOUNT_CREATED].example | {"cursor": events.CURSOR}
+_EXAMPLE = events.AccountCreatedSchema.event() | {"cursor": events.CURSOR}
 
 
 def _open(arguments: dict[str, Any]) -> tuple[frozenset[int] | None, History, Position | None]:
@@ -68,11 +68,10 @@ def _find_misfits() -> list[ErrorItem]:
 
 
 @blueprint.get("/", endpoint="list_events")
-@query_arguments(blueprint, events.EventArgumentsSchema(), find_errors=_find_misfits)
+@query_arguments(events.EventArgumentsSchema(), find_errors=_find_misfits)
 @blueprint.response(200, events.FeedEventSchema(many=True), example=[_EXAMPLE], headers=refer("Link"))
 @blueprint.alt_response(200, schema=events.FeedEventSchema, content_type=_NDJSON, example=_EXAMPLE)
 @answers_errors(
-    blueprint,
     errors.ImportSupplierNotFoundError,
     errors.EventCursorInvalidError,
     errors.EventCursorExpiredError,
@@ -124,7 +123,7 @@ def list_events(arguments: dict[str, Any]) -> Response:
 @blueprint.response(
     200, events.EventConsumerAnswerSchema(many=True), example=[events.EventConsumerAnswerSchema.example()]
 )
-@answers_errors(blueprint)
+@answers_errors()
 def list_event_consumers() -> Response:
     """List the organisation's named consumers of events
 
@@ -139,7 +138,7 @@ def list_event_consumers() -> Response:
 
 @blueprint.post("/consumers/<name>/forget/", endpoint="forget_event_consumer")
 @blueprint.response(200, events.EventConsumerAnswerSchema, example=events.EventConsumerAnswerSchema.example())
-@answers_errors(blueprint, errors.EventConsumerNotFoundError)
+@answers_errors(errors.EventConsumerNotFoundError)
 def forget_event_consumer(name: str) -> Response:
     """Forget a named consumer of events
 

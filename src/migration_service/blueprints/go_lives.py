@@ -8,14 +8,14 @@ from sqlalchemy.orm import Session
 
 from migration_payloads.moments import write_moment
 from migration_payloads.schemas import fields
-from migration_payloads.schemas.base import AnswerSchema, Fields
+from migration_payloads.schemas.base import AnswerSchema
 from migration_payloads.schemas.coded import example_of
 from migration_payloads.schemas.messages import Message
 from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import json_body, query_arguments
 from migration_service.blueprints.requests.description_headers import refer
-from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
+from migration_service.blueprints.requests.idempotency import KEY_ERRORS, answer_with_effect, idempotent
 from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.names import supplier_in_body
 from migration_service.blueprints.requests.paging import answer_list
@@ -23,7 +23,7 @@ from migration_service.blueprints.requests.places import begin_answer, database_
 from migration_service.blueprints.requests.resources import resources
 from migration_service.schemas import answers
 from migration_service.schemas.deciding import decided_by
-from migration_service.schemas.paging import Cursor, page_limit
+from migration_service.schemas.paging import list_arguments
 from migration_service.schemas.undo import UndoTargetSchema
 from migration_service.services.undo import go_live
 from migration_service.services.undo.orders import batch_in_body
@@ -54,14 +54,6 @@ class GoLiveBodySchema(GoLiveTargetSchema):
     """The body for a go-live."""
 
     by = decided_by()
-
-
-class GoLiveListArgumentsSchema(Fields):
-    """The query string of the list of go-lives."""
-
-    import_supplier = fields.Scope("Only go-lives of this import supplier.", "DEMO_SUPPLIER")
-    limit = page_limit("go-lives")
-    cursor = Cursor(_GO_LIVE_ID, max_length=128)
 
 
 class _ScopeSchema(AnswerSchema):
@@ -129,8 +121,8 @@ _ORDER_ERRORS = (
 
 @blueprint.post("/preview/", endpoint="preview_go_live")
 @blueprint.response(200, GoLivePreviewAnswerSchema, example=_PREVIEW)
-@answers_errors(blueprint, *_ORDER_ERRORS)
-@json_body(blueprint, GoLiveTargetSchema(), _BODY)
+@answers_errors(*_ORDER_ERRORS)
+@json_body(GoLiveTargetSchema(), _BODY)
 @while_client_waits
 @database_searches()
 def preview(body: dict[str, Any]) -> Response:
@@ -149,16 +141,10 @@ def preview(body: dict[str, Any]) -> Response:
 
 
 @blueprint.post("/", endpoint="start_go_live")
-@idempotent(blueprint)
+@idempotent()
 @blueprint.response(202, GoLiveAnswerSchema, example=_GO_LIVE | {"state": "PENDING", "finished_at": None})
-@answers_errors(
-    blueprint,
-    *_ORDER_ERRORS,
-    errors.GoLiveNotReadyError,
-    errors.GoLiveFourEyesError,
-    *KEY_ERRORS,
-)
-@json_body(blueprint, GoLiveBodySchema(), _BODY)
+@answers_errors(*_ORDER_ERRORS, errors.GoLiveNotReadyError, errors.GoLiveFourEyesError, *KEY_ERRORS)
+@json_body(GoLiveBodySchema(), _BODY)
 def start(body: dict[str, Any]) -> Response:
     """Let accounts go live
 
@@ -170,18 +156,16 @@ def start(body: dict[str, Any]) -> Response:
     """
     with resources().Session.begin() as session:
         it = go_live.start_go_live(session, _read_order(session, body))
-        answer = jsonify(_report(session, str(it.id)))
-        answer.status_code = 202
-        answer.headers["Location"] = url_for("go_lives.get_go_live", go_live_id=it.id)
-        keep_with_effect(session, answer)
+        location = url_for("go_lives.get_go_live", go_live_id=it.id)
+        answer = answer_with_effect(session, _report(session, str(it.id)), 202, location)
     jobs.dispatch(resources().celery, resources().Session, jobs.GO_LIVES)
     return answer
 
 
 @blueprint.get("/", endpoint="list_go_lives")
-@query_arguments(blueprint, GoLiveListArgumentsSchema())
+@query_arguments(list_arguments("go-lives"))
 @blueprint.response(200, GoLiveAnswerSchema(many=True), example=[_GO_LIVE], headers=refer("Link"))
-@answers_errors(blueprint)
+@answers_errors()
 def list_all(arguments: dict[str, Any]) -> Response:
     """List the organisation's go-lives, newest first
 
@@ -192,7 +176,7 @@ def list_all(arguments: dict[str, Any]) -> Response:
 
 @blueprint.get("/<go_live_id>/", endpoint="get_go_live")
 @blueprint.response(200, GoLiveAnswerSchema, example=_GO_LIVE)
-@answers_errors(blueprint, errors.GoLiveNotFoundError)
+@answers_errors(errors.GoLiveNotFoundError)
 def get_one(go_live_id: str) -> Response:
     """Get the progress of a go-live
 
@@ -204,7 +188,7 @@ def get_one(go_live_id: str) -> Response:
 
 @blueprint.post("/<go_live_id>/cancel/", endpoint="cancel_go_live")
 @blueprint.response(200, GoLiveAnswerSchema, example=_GO_LIVE | {"state": "CANCELLED", "accounts": 0})
-@answers_errors(blueprint, errors.GoLiveNotFoundError, errors.GoLiveStateError)
+@answers_errors(errors.GoLiveNotFoundError, errors.GoLiveStateError)
 def cancel(go_live_id: str) -> Response:
     """Cancel a go-live
 

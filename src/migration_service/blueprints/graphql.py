@@ -10,16 +10,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
+import graphql
 from flask import Blueprint, Response, request
-from graphql import (
-    ExecutionResult,
-    GraphQLError,
-    execute_sync,
-    parse,
-    print_schema,
-    specified_rules,
-    validate,
-)
 from graphql.validation import recommended_rules
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -36,7 +28,7 @@ from migration_service.blueprints.requests.resources import resources
 #: A mutation with an API key has about 200 bytes, and the introspection query of tools 2,000.
 MAX_BODY_BYTES = 64 * 1024
 # The recommended rules limit the nesting of introspection queries.
-_RULES = tuple(dict.fromkeys((*specified_rules, *recommended_rules)))
+_RULES = tuple(dict.fromkeys((*graphql.specified_rules, *recommended_rules)))
 
 #: The most tokens and comments in a document (`document_too_long`).
 MAX_TOKENS = 1_000
@@ -62,7 +54,7 @@ _EXPECTED = (
     'or {refreshToken: "<REFRESH_TOKEN>"} as input.'
 )
 #: The names of the schema that a message may repeat.
-_SCHEMA_NAMES = frozenset(re.findall(r"\w+", print_schema(SCHEMA)))
+_SCHEMA_NAMES = frozenset(re.findall(r"\w+", graphql.print_schema(SCHEMA)))
 
 _JSON = "application/json"
 _GRAPHQL_JSON = "application/graphql-response+json"
@@ -134,21 +126,21 @@ def _read_request() -> tuple[str, dict[str, Any], str | None]:
     return query, variables or {}, operation_name
 
 
-def _execute(query: str, variables: dict[str, Any], operation_name: str | None) -> ExecutionResult:
+def _execute(query: str, variables: dict[str, Any], operation_name: str | None) -> graphql.ExecutionResult:
     """Execute the document. If the result has no data, execution did not start."""
     try:
-        document = parse(query, max_lexical_tokens=MAX_TOKENS, max_comments=MAX_COMMENTS)
-        if problems := validate(SCHEMA, document, _RULES, max_errors=20):
-            return ExecutionResult(None, problems)
-        return execute_sync(
+        document = graphql.parse(query, max_lexical_tokens=MAX_TOKENS, max_comments=MAX_COMMENTS)
+        if problems := graphql.validate(SCHEMA, document, _RULES, max_errors=20):
+            return graphql.ExecutionResult(None, problems)
+        return graphql.execute_sync(
             SCHEMA,
             document,
             context_value=TokenAttempt(resources(), request.remote_addr),
             variable_values=variables,
             operation_name=operation_name,
         )
-    except GraphQLError as error:
-        return ExecutionResult(None, [error])
+    except graphql.GraphQLError as error:
+        return graphql.ExecutionResult(None, [error])
     except RecursionError as error:
         detail = "The GraphQL document is nested too deeply."
         raise errors.ParseError(detail, errors=[errors.ErrorItem("too_deep", detail)]) from error
@@ -157,10 +149,10 @@ def _execute(query: str, variables: dict[str, Any], operation_name: str | None) 
 @blueprint.errorhandler(OperationalError)
 @blueprint.errorhandler(PoolTimeoutError)
 def _database_unavailable(error: Exception) -> Response:
-    return _answer_problem(_describe_graphql_error(GraphQLError("", original_error=error)))
+    return _answer_problem(_describe_graphql_error(graphql.GraphQLError("", original_error=error)))
 
 
-def _answer_result(result: ExecutionResult) -> Response:
+def _answer_result(result: graphql.ExecutionResult) -> Response:
     problems = [_describe_graphql_error(error) for error in result.errors or ()]
     body: dict[str, Any] = {} if result.data is None else {"data": result.data}
     if problems:
@@ -191,7 +183,7 @@ def _answer(body: dict[str, Any], status: HTTPStatus) -> Response:
     return response
 
 
-def _describe_graphql_error(error: GraphQLError) -> _Problem:
+def _describe_graphql_error(error: graphql.GraphQLError) -> _Problem:
     """Return the problem for an error that GraphQL found, or that a resolver raised.
 
     The text of an unexpected error is logged, and never returned.
@@ -199,7 +191,7 @@ def _describe_graphql_error(error: GraphQLError) -> _Problem:
     place = {name: value for name, value in error.formatted.items() if name in ("locations", "path")}
     original = error.original_error
     while isinstance(
-        original, GraphQLError
+        original, graphql.GraphQLError
     ):  # the error about a variable is inside the error about its operation
         original = original.original_error
     if isinstance(original, OperationalError | PoolTimeoutError):
@@ -215,7 +207,7 @@ def _describe_graphql_error(error: GraphQLError) -> _Problem:
     return _Problem(ErrorType.APPLICATION, "error", detail, HTTPStatus.INTERNAL_SERVER_ERROR, place=place)
 
 
-def _explain(error: GraphQLError) -> tuple[str, str]:
+def _explain(error: graphql.GraphQLError) -> tuple[str, str]:
     """Return a code and a sentence about a document or variables that do not match the schema.
 
     Messages of graphql-core are never returned, because they repeat the request: an API key under a misspelt

@@ -7,10 +7,7 @@ from migration_service.blueprints.requests.interface import caller, make_bluepri
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import ImportSupplierNotFoundError
 from migration_service.schemas.attempts import ImportSupplierAnswerSchema
-from migration_service.services.reporting.import_suppliers import (
-    report_import_supplier,
-    report_import_suppliers,
-)
+from migration_service.services.reporting import import_suppliers
 
 blueprint = make_blueprint(
     "import_suppliers",
@@ -23,23 +20,25 @@ _EXAMPLE = ImportSupplierAnswerSchema.example()
 
 @blueprint.get("/")
 @blueprint.response(200, ImportSupplierAnswerSchema(many=True), example=[_EXAMPLE])
-@answers_errors(blueprint)
+@answers_errors()
 def list_import_suppliers() -> list[dict[str, Any]]:
     """List the organisation's import suppliers, by code
 
     Each one has its status, its profile, and the number of its accounts in each state.
     """
     with resources().Session.begin() as session:
-        return report_import_suppliers(session, caller().organisation_id)
+        return import_suppliers.report_import_suppliers(session, caller().organisation_id)
 
 
 @blueprint.get("/<import_supplier_code>/")
 @blueprint.response(200, ImportSupplierAnswerSchema, example=_EXAMPLE)
-@answers_errors(blueprint, ImportSupplierNotFoundError)
+@answers_errors(ImportSupplierNotFoundError)
 def get_import_supplier(import_supplier_code: str) -> dict[str, Any]:
     """Get an import supplier
 
     Includes its status, its profile, and the number of its accounts in each state.
     """
     with resources().Session.begin() as session:
-        return report_import_supplier(session, caller().organisation_id, import_supplier_code)
+        return import_suppliers.report_import_supplier(
+            session, caller().organisation_id, import_supplier_code
+        )

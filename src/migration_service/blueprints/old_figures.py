@@ -13,29 +13,22 @@ from migration_service.blueprints.requests.interface import caller, make_bluepri
 from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.places import while_client_waits
 from migration_service.blueprints.requests.resources import resources
-from migration_service.schemas import old_figures
+from migration_service.schemas import old_figures as schemas
 from migration_service.services.access.api_keys import get_api_key_name
-from migration_service.services.reconciliation import comparisons
-from migration_service.services.reconciliation.old_figures import (
-    Tolerance,
-    describe_figures,
-    get_figures,
-    list_figure_differences,
-    take_in_figures,
-)
+from migration_service.services.reconciliation import comparisons, old_figures
 from migration_service.tasks import jobs
 
 blueprint = make_blueprint(
     "old_figures", "reconciliation/<import_supplier_code>/old-figures", "The figures of the old system."
 )
 
-_ANSWER, _DIFFERENCE = old_figures.OldFiguresAnswerSchema(), old_figures.FigureDifferenceAnswerSchema()
+_ANSWER, _DIFFERENCE = schemas.OldFiguresAnswerSchema(), schemas.FigureDifferenceAnswerSchema()
 _JUST_SENT = {"comparison_id": None, "compared_at": None, "compared": 0, "not_created": 0, "differing": 0}
 _BODY = {
     "description": "NDJSON, an account on each line, or CSV with a header: `external_account_number`, the "
     "other members, and a column `ledger_balances.CODE` for each ledger. Plain or gzip.",
     "content": {
-        kind: {"schema": {"type": "string", "format": "binary"}, "example": old_figures.EXAMPLE}
+        kind: {"schema": {"type": "string", "format": "binary"}, "example": schemas.EXAMPLE}
         for kind in ("application/octet-stream", "application/x-ndjson", "application/gzip", "text/csv")
     },
 }
@@ -43,14 +36,13 @@ _BODY = {
 
 @blueprint.put("/", endpoint="set_old_figures")
 @blueprint.doc(requestBody=_BODY)
-@query_arguments(blueprint, old_figures.OldFiguresArgumentsSchema())
+@query_arguments(schemas.OldFiguresArgumentsSchema())
 @blueprint.response(
     200,
-    old_figures.OldFiguresAnswerSchema,
-    example=old_figures.OldFiguresAnswerSchema.example(figures=[], **_JUST_SENT),
+    schemas.OldFiguresAnswerSchema,
+    example=schemas.OldFiguresAnswerSchema.example(figures=[], **_JUST_SENT),
 )
 @answers_errors(
-    blueprint,
     errors.ImportSupplierNotFoundError,
     errors.BatchFileError,
     errors.BatchFileTooLargeError,
@@ -73,11 +65,11 @@ def put_figures(arguments: dict[str, Any], import_supplier_code: str) -> Respons
         supplier = supplier_in_path(session, import_supplier_code)
         name = get_api_key_name(session, caller().api_key_id)
     limits = batch_upload.intake_limits(shared.settings)
-    take_in_figures(
+    old_figures.take_in_figures(
         shared.Session,
         supplier,
         batch_upload.read_file(limits),
-        Tolerance(arguments["tolerance"], arguments["tolerance_days"]),
+        old_figures.Tolerance(arguments["tolerance"], arguments["tolerance_days"]),
         file_name=arguments.get("file_name"),
         by=name,
         redis=shared.redis,
@@ -85,18 +77,15 @@ def put_figures(arguments: dict[str, Any], import_supplier_code: str) -> Respons
     )
     with shared.Session.begin() as session:
         comparisons.start_comparison(session, supplier)
-        answer = _ANSWER.dump(describe_figures(get_figures(session, supplier), None))
+        answer = _ANSWER.dump(old_figures.describe_figures(old_figures.get_figures(session, supplier), None))
     jobs.dispatch(shared.celery, shared.Session, jobs.COMPARISONS)
     return jsonify(answer)
 
 
 @blueprint.get("/", endpoint="get_old_figures")
-@query_arguments(blueprint, old_figures.OldFiguresScopeSchema())
-@blueprint.response(
-    200, old_figures.OldFiguresAnswerSchema, example=old_figures.OldFiguresAnswerSchema.example()
-)
+@query_arguments(schemas.OldFiguresScopeSchema())
+@blueprint.response(200, schemas.OldFiguresAnswerSchema, example=schemas.OldFiguresAnswerSchema.example())
 @answers_errors(
-    blueprint,
     errors.ImportSupplierNotFoundError,
     errors.OldFiguresNotFoundError,
     errors.BatchNotFoundError,
@@ -111,19 +100,20 @@ def get_one(arguments: dict[str, Any], import_supplier_code: str) -> Response:
         supplier = supplier_in_path(session, import_supplier_code)
         batch_id = comparisons.get_batch_to_reconcile(session, arguments.get("batch"), supplier)
         kept = comparisons.find_kept(session, supplier.id, batch_id)
-        return jsonify(_ANSWER.dump(describe_figures(get_figures(session, supplier), kept)))
+        return jsonify(
+            _ANSWER.dump(old_figures.describe_figures(old_figures.get_figures(session, supplier), kept))
+        )
 
 
 @blueprint.get("/differences/", endpoint="list_old_figure_differences")
-@query_arguments(blueprint, old_figures.FigureDifferenceArgumentsSchema())
+@query_arguments(schemas.difference_arguments())
 @blueprint.response(
     200,
-    old_figures.FigureDifferenceAnswerSchema(many=True),
-    example=[old_figures.FigureDifferenceAnswerSchema.example()],
+    schemas.FigureDifferenceAnswerSchema(many=True),
+    example=[schemas.FigureDifferenceAnswerSchema.example()],
     headers=refer("Link"),
 )
 @answers_errors(
-    blueprint,
     errors.ImportSupplierNotFoundError,
     errors.OldFiguresNotFoundError,
     errors.BatchNotFoundError,
@@ -138,9 +128,9 @@ def list_differences(arguments: dict[str, Any], import_supplier_code: str) -> Re
     listing = Listing.read(arguments)
     with resources().Session.begin() as session:
         supplier = supplier_in_path(session, import_supplier_code)
-        get_figures(session, supplier)
+        old_figures.get_figures(session, supplier)
         batch_id = comparisons.get_batch_to_reconcile(session, arguments.get("batch"), supplier)
-        found = list_figure_differences(
+        found = old_figures.list_figure_differences(
             session,
             comparisons.find_kept(session, supplier.id, batch_id),
             bucket=arguments.get("bucket"),

@@ -38,7 +38,7 @@ def _replay(attempt_id: UUID) -> Any:
 
 
 @blueprint.post("/account-import-process/process/", endpoint="process_account")
-@idempotent(blueprint, replay_attempt=_replay)
+@idempotent(replay_attempt=_replay)
 @blueprint.response(201, requests.CreatedAccountSchema)
 @blueprint.alt_response(
     202,
@@ -47,7 +47,6 @@ def _replay(attempt_id: UUID) -> Any:
     headers=refer("Preference-Applied"),
 )
 @answers_errors(
-    blueprint,
     errors.ImportSupplierNotFoundInBodyError,
     errors.ImportSupplierPausedError,
     errors.ImportSupplierCompleteError,
@@ -65,8 +64,8 @@ def _replay(attempt_id: UUID) -> Any:
     *KEY_ERRORS,
     body=requests.AccountErrorBodySchema,
 )
-@json_body(blueprint, requests.ProcessRequestSchema(), PROCESS)
-@document_parameters(blueprint, PREFER)
+@json_body(requests.ProcessRequestSchema(), PROCESS)
+@document_parameters(PREFER)
 def process(body: dict[str, Any]) -> Any:
     """Create the account from its staged data
 

@@ -6,7 +6,7 @@ from flask import Response, jsonify
 
 from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_payloads.schemas.coded import example_of
-from migration_payloads.schemas.fields import Choice, Identifier
+from migration_payloads.schemas.fields import Choice
 from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import json_body, query_arguments
@@ -16,7 +16,7 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.metrics.disks import read_disks
 from migration_service.payment_vendors.answers import read_failing
 from migration_service.schemas import answers
-from migration_service.schemas.deciding import decided_by
+from migration_service.schemas.deciding import decided_by, reason_of
 from migration_service.services.readiness.checks import Surroundings
 from migration_service.services.readiness.report import accept_warning, examine
 from migration_service.services.setup.vendors import list_payment_vendors
@@ -50,7 +50,7 @@ class AcceptanceBodySchema(CommandFields):
     """The body for accepting a warning."""
 
     check = Choice(ReadinessCheck, "The check whose warning is accepted.", "backup_recent", required=True)
-    reason = Identifier("The reason. It is kept: no personal data.", _REASON, required=True, max_length=1_000)
+    reason = reason_of(_REASON)
     by = decided_by()
     ready_for = _ready_for()
 
@@ -100,9 +100,9 @@ def look_around() -> Surroundings:
 
 
 @blueprint.get("/<import_supplier_code>/ready/", endpoint="check_readiness")
-@query_arguments(blueprint, ReadinessArgumentsSchema())
+@query_arguments(ReadinessArgumentsSchema())
 @blueprint.response(200, ReadinessAnswerSchema, example=_EXAMPLE)
-@answers_errors(blueprint, errors.ImportSupplierNotFoundError)
+@answers_errors(errors.ImportSupplierNotFoundError)
 @while_client_waits
 @database_searches()
 def check(arguments: dict[str, Any], import_supplier_code: str) -> Response:
@@ -123,8 +123,8 @@ def check(arguments: dict[str, Any], import_supplier_code: str) -> Response:
 
 @blueprint.post("/<import_supplier_code>/ready/acceptances/", endpoint="accept_warning")
 @blueprint.response(201, CheckAnswerSchema, example=_EXAMPLE["checks"][0])
-@answers_errors(blueprint, errors.ImportSupplierNotFoundError, errors.ReadinessNotAcceptableError)
-@json_body(blueprint, AcceptanceBodySchema(), example_of(AcceptanceBodySchema))
+@answers_errors(errors.ImportSupplierNotFoundError, errors.ReadinessNotAcceptableError)
+@json_body(AcceptanceBodySchema(), example_of(AcceptanceBodySchema))
 @while_client_waits
 @database_searches()
 def accept(body: dict[str, Any], import_supplier_code: str) -> tuple[Response, int]:

@@ -74,16 +74,14 @@ _ID_MAP_EXAMPLE = (
 
 
 @blueprint.get("/<import_supplier_code>/", endpoint="reconcile_import_supplier")
-@query_arguments(blueprint, reconciliation.ReconciliationArgumentsSchema())
+@query_arguments(reconciliation.ReconciliationArgumentsSchema())
 @blueprint.response(200, reconciliation.ReconciliationAnswerSchema, example=_EXAMPLE)
 @blueprint.alt_response(
     202,
     schema=reconciliation.ComparingAnswerSchema,
     description="Workers go on comparing. The Location has the answer once they have ended.",
 )
-@answers_errors(
-    blueprint, errors.BatchStateError, errors.ImportSupplierNotFoundError, errors.BatchNotFoundError
-)
+@answers_errors(errors.BatchStateError, errors.ImportSupplierNotFoundError, errors.BatchNotFoundError)
 @database_searches()
 def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """Compare what was sent with what was created, account by account
@@ -138,10 +136,8 @@ def _read_id(arguments: dict[str, Any]) -> UUID | None:
 
 @blueprint.post("/<import_supplier_code>/acknowledgements/")
 @blueprint.response(201, reconciliation.AcknowledgedAnswerSchema, example={"acknowledged": 2})
-@answers_errors(
-    blueprint, errors.BatchStateError, errors.ImportSupplierNotFoundError, errors.BatchNotFoundError
-)
-@json_body(blueprint, reconciliation.AcknowledgementBodySchema(), _ACKNOWLEDGEMENT_EXAMPLE)
+@answers_errors(errors.BatchStateError, errors.ImportSupplierNotFoundError, errors.BatchNotFoundError)
+@json_body(reconciliation.AcknowledgementBodySchema(), _ACKNOWLEDGEMENT_EXAMPLE)
 @while_client_waits
 def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
     """Acknowledge refused accounts or lines that will not be migrated
@@ -164,7 +160,7 @@ def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
 
 @blueprint.get("/<import_supplier_code>/acknowledgements/")
 @blueprint.response(200, _ACKNOWLEDGEMENTS)
-@answers_errors(blueprint, errors.ImportSupplierNotFoundError)
+@answers_errors(errors.ImportSupplierNotFoundError)
 def get_acknowledgements(import_supplier_code: str) -> Response:
     """List acknowledgements, newest first
 
@@ -182,9 +178,9 @@ def get_acknowledgements(import_supplier_code: str) -> Response:
 
 
 @blueprint.get("/<import_supplier_code>/receipt/")
-@query_arguments(blueprint, reconciliation.ReceiptArgumentsSchema())
+@query_arguments(reconciliation.ReceiptArgumentsSchema())
 @blueprint.response(200, reconciliation.ReceiptAnswerSchema, example=_RECEIPT)
-@answers_errors(blueprint, *_RECEIPT_ERRORS)
+@answers_errors(*_RECEIPT_ERRORS)
 @database_searches()
 def get_receipt(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """Get the receipt of a supplier or a batch
@@ -200,8 +196,8 @@ def get_receipt(arguments: dict[str, Any], import_supplier_code: str) -> Respons
 
 @blueprint.post("/<import_supplier_code>/receipt/exceptions/")
 @blueprint.response(201, reconciliation.ReceiptAnswerSchema, example=_RECEIPT)
-@answers_errors(blueprint, *_RECEIPT_ERRORS, errors.NoReceiptError)
-@json_body(blueprint, reconciliation.ReceiptExceptionBodySchema(), _EXCEPTION)
+@answers_errors(*_RECEIPT_ERRORS, errors.NoReceiptError)
+@json_body(reconciliation.ReceiptExceptionBodySchema(), _EXCEPTION)
 def accept_exception(body: dict[str, Any], import_supplier_code: str) -> Any:
     """Accept something that is open in a receipt
 
@@ -225,7 +221,7 @@ def accept_exception(body: dict[str, Any], import_supplier_code: str) -> Any:
 
 @blueprint.get("/<import_supplier_code>/id-map/")
 @blueprint.response(200, CSV, content_type="text/csv", example=_ID_MAP_EXAMPLE)
-@answers_errors(blueprint, errors.ImportSupplierNotFoundError)
+@answers_errors(errors.ImportSupplierNotFoundError)
 def get_id_map(import_supplier_code: str) -> Response:
     """List the external and the new number of every created account
 

@@ -12,14 +12,14 @@ from migration_service import errors
 from migration_service.blueprints.batch_upload import intake_limits
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import json_body
-from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
+from migration_service.blueprints.requests.idempotency import KEY_ERRORS, answer_with_effect, idempotent
 from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.places import begin_answer, database_searches, while_client_waits
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.undo import TARGET_ERRORS, read_order
 from migration_service.schemas import answers
 from migration_service.schemas.batches import BatchProgressAnswerSchema
-from migration_service.schemas.deciding import decided_by
+from migration_service.schemas.deciding import decided_by, reason_of
 from migration_service.schemas.undo import BATCH_ID, PLAN_ID, UndoneWaveSchema, UndoTargetSchema
 from migration_service.services.batches.control import get_batch, report_batch
 from migration_service.services.undo.replacements import preview_replacement, start_replacement
@@ -38,9 +38,7 @@ class ReplacementTargetSchema(UndoTargetSchema):
 class ReplacementBodySchema(ReplacementTargetSchema):
     """The body for starting a replacement."""
 
-    reason = fields.Identifier(
-        "The reason. It is kept: no personal data.", "The second delivery.", required=True, max_length=1_000
-    )
+    reason = reason_of("The second delivery.")
     by = decided_by()
     operations_team_name = fields.Identifier(
         "The operations team of accounts that were undone and are created again. The default is the team of "
@@ -80,8 +78,8 @@ _TARGET = {
 
 @blueprint.post("/preview/", endpoint="preview_replacement")
 @blueprint.response(200, ReplacementPreviewAnswerSchema, example=ReplacementPreviewAnswerSchema.example())
-@answers_errors(blueprint, *TARGET_ERRORS)
-@json_body(blueprint, ReplacementTargetSchema(), _TARGET)
+@answers_errors(*TARGET_ERRORS)
+@json_body(ReplacementTargetSchema(), _TARGET)
 @while_client_waits
 @database_searches()
 def preview(body: dict[str, Any]) -> Response:
@@ -98,10 +96,9 @@ def preview(body: dict[str, Any]) -> Response:
 
 
 @blueprint.post("/", endpoint="start_replacement")
-@idempotent(blueprint)
+@idempotent()
 @blueprint.response(202, BatchProgressAnswerSchema, example=BatchProgressAnswerSchema.example(**_RUNNING))
 @answers_errors(
-    blueprint,
     *TARGET_ERRORS,
     errors.NothingToReplaceError,
     errors.ImportSupplierPausedError,
@@ -112,7 +109,7 @@ def preview(body: dict[str, Any]) -> Response:
     errors.BatchStorageQuotaError,
     *KEY_ERRORS,
 )
-@json_body(blueprint, ReplacementBodySchema(), _TARGET | {"reason": "The second delivery."})
+@json_body(ReplacementBodySchema(), _TARGET | {"reason": "The second delivery."})
 @while_client_waits
 def start(body: dict[str, Any]) -> Response:
     """Start a replacement
@@ -134,10 +131,8 @@ def start(body: dict[str, Any]) -> Response:
         )
         session.flush()
         batch = get_batch(session, str(batch_id), organisation_id=caller().organisation_id)
-        answer = jsonify(BatchProgressAnswerSchema().dump(report_batch(session, batch)))
-        answer.status_code = 202
-        answer.headers["Location"] = _location(batch_id)
-        keep_with_effect(session, answer)
+        report = BatchProgressAnswerSchema().dump(report_batch(session, batch))
+        answer = answer_with_effect(session, report, 202, _location(batch_id))
     feed_batches(shared.celery, shared.Session)
     return answer
 

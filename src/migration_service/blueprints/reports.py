@@ -35,16 +35,14 @@ _SECONDS = 10.0
 
 
 @blueprint.get("/<subject>/", endpoint="get_report")
-@query_arguments(blueprint, ReportArgumentsSchema())
+@query_arguments(ReportArgumentsSchema())
 @blueprint.response(
     200,
     {"type": "string", "description": "A page of HTML without scripts, which loads nothing."},
     content_type="text/html",
     example="<!doctype html><title>Report of DEMO_SUPPLIER</title>",
 )
-@answers_errors(
-    blueprint, errors.ImportSupplierNotFoundError, errors.WavePlanNotFoundError, errors.WaveNotFoundError
-)
+@answers_errors(errors.ImportSupplierNotFoundError, errors.WavePlanNotFoundError, errors.WaveNotFoundError)
 @database_searches()
 def get_report(arguments: dict[str, Any], subject: str) -> Response:
     """Get a report as one page that can be shared or printed

@@ -4,7 +4,7 @@ from typing import Any
 
 from flask import Response
 
-from migration_payloads.schemas.base import AnswerSchema, Fields
+from migration_payloads.schemas.base import AnswerSchema
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import refer
@@ -14,17 +14,10 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.db.reference import wait_until_known
 from migration_service.errors import TokenSessionNotFoundError
 from migration_service.schemas import answers
-from migration_service.schemas.paging import Cursor, page_limit
+from migration_service.schemas.paging import page_arguments
 from migration_service.services.access import sessions
 
 _SESSION_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
-
-
-class SessionListArgumentsSchema(Fields):
-    """The query string of the list of sessions."""
-
-    limit = page_limit("sessions")
-    cursor = Cursor(_SESSION_ID, max_length=128)
 
 
 class SessionAnswerSchema(AnswerSchema):
@@ -49,9 +42,9 @@ _EXAMPLE = SessionAnswerSchema.example()
 
 
 @blueprint.get("/")
-@query_arguments(blueprint, SessionListArgumentsSchema())
+@query_arguments(page_arguments("sessions"))
 @blueprint.response(200, SessionAnswerSchema(many=True), example=[_EXAMPLE], headers=refer("Link"))
-@answers_errors(blueprint)
+@answers_errors()
 def list_sessions(arguments: dict[str, Any]) -> Response:
     """List the organisation's active sessions, newest first
 
@@ -68,7 +61,7 @@ def list_sessions(arguments: dict[str, Any]) -> Response:
 
 @blueprint.post("/<session_id>/end/", endpoint="end_session")
 @blueprint.response(200, SessionAnswerSchema, example=_EXAMPLE | {"ended_at": "2026-03-02T08:00:00Z"})
-@answers_errors(blueprint, TokenSessionNotFoundError)
+@answers_errors(TokenSessionNotFoundError)
 def end_one_session(session_id: str) -> dict[str, Any]:
     """End a session and revoke its tokens
 

@@ -7,7 +7,7 @@ from flask import Response, jsonify
 from sqlalchemy.orm import Session
 
 from migration_payloads.schemas.base import AnswerSchema, CommandFields
-from migration_payloads.schemas.fields import Identifier, NormalIdentifier, Values
+from migration_payloads.schemas.fields import NormalIdentifier, Values
 from migration_service import errors
 from migration_service.blueprints.description.examples import SUPPLIER
 from migration_service.blueprints.description.openapi import answers_errors
@@ -18,7 +18,7 @@ from migration_service.blueprints.requests.places import database_searches
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.sql import OpenTransaction
 from migration_service.schemas import answers
-from migration_service.schemas.deciding import decided_by
+from migration_service.schemas.deciding import decided_by, reason_of
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.imports.states import refusal
@@ -34,12 +34,7 @@ class SkipBodySchema(CommandFields):
     external_account_numbers = Values(
         NormalIdentifier(), "The numbers of the accounts.", ["10000001"], required=True
     )
-    reason = Identifier(
-        "Why they are left out. It is kept: no personal data.",
-        "No longer in the book of the second delivery.",
-        required=True,
-        max_length=1_000,
-    )
+    reason = reason_of("No longer in the book of the second delivery.", "Why they are left out.")
     by = decided_by()
 
 
@@ -60,13 +55,8 @@ _EXAMPLE = {
 
 @blueprint.post("/", endpoint="skip_accounts")
 @blueprint.response(200, SkippedAnswerSchema, example=SkippedAnswerSchema.example())
-@answers_errors(
-    blueprint,
-    errors.RequestFailedValidationError,
-    errors.ImportSupplierNotFoundInBodyError,
-    errors.ParseError,
-)
-@json_body(blueprint, SkipBodySchema(), _EXAMPLE)
+@answers_errors(errors.ImportSupplierNotFoundInBodyError)
+@json_body(SkipBodySchema(), _EXAMPLE)
 @database_searches()
 def skip(body: dict[str, Any]) -> Response:
     """Skip accounts that will not be migrated

@@ -19,17 +19,9 @@ from migration_service.blueprints.requests.paging import link_next
 from migration_service.blueprints.requests.resources import Resources, resources
 from migration_service.blueprints.requests.streaming import stream_array
 from migration_service.db.sql import autocommit
-from migration_service.schemas import answers
+from migration_service.schemas import answers, requests
 from migration_service.schemas.attempts import FailedImportSchema
 from migration_service.schemas.paging import write_number_cursor
-from migration_service.schemas.requests import (
-    AccountStatusSchema,
-    ErrorObjectSchema,
-    ListArgumentsSchema,
-    ListedImportSchema,
-    OwnerListArgumentsSchema,
-    StagedAccountSchema,
-)
 from migration_service.services.access.callers import Caller
 from migration_service.services.accounts.ownership import read_imports_of_owner
 from migration_service.services.imports.status import ImportsPage, ListKind, get_status, read_imports
@@ -66,7 +58,7 @@ class StagedVersionSchema(AnswerSchema):
         "When the supplier extracted it, in UTC, if this was sent.", _MOMENT, allow_none=True
     )
     profile = answers.String("The profile under which it was valid.", "lenient")
-    warnings = answers.List(ErrorObjectSchema, "The warnings of staging, each with its path.", [])
+    warnings = answers.List(requests.ErrorObjectSchema, "The warnings of staging, each with its path.", [])
     payload = answers.Nested(
         AccountImportSchema, "The data. Null once it is no longer kept.", None, allow_none=True
     )
@@ -80,7 +72,9 @@ class NewerVersionSchema(AnswerSchema):
         "The batch that it was in. Null for a single request.", _BATCH_ID, allow_none=True
     )
     line_number = answers.Integer("Its line in that batch.", 17, allow_none=True)
-    errors = answers.List(ErrorObjectSchema, "Why it was refused, for as long as this is kept.", [_ERROR])
+    errors = answers.List(
+        requests.ErrorObjectSchema, "Why it was refused, for as long as this is kept.", [_ERROR]
+    )
 
 
 class CreatedVersionSchema(AnswerSchema):
@@ -107,9 +101,9 @@ class AddedSinceSchema(AnswerSchema):
 class AccountHistorySchema(AnswerSchema):
     """An account's staged payload, what was created, and what was added since."""
 
-    import_supplier = StagedAccountSchema().fields["import_supplier"]
+    import_supplier = requests.StagedAccountSchema().fields["import_supplier"]
     external_account_number = answers.String("The account's number.", "100000038")
-    status = AccountStatusSchema().fields["status"]
+    status = requests.AccountStatusSchema().fields["status"]
     is_skipped = answers.Boolean("Whether an operator excluded it.", False)
     staged = answers.Nested(
         StagedVersionSchema,
@@ -135,53 +129,26 @@ class AccountHistorySchema(AnswerSchema):
 #: The number of entries in one piece of a streamed list.
 PIECE = 5_000
 
-#: Reads a page after an account number.
-_Read = Callable[..., ImportsPage]
-
 blueprint = make_blueprint(
     "status", "", "The progress of the migration of an account and of a supplier's book."
 )
 
-_CREATED_EXAMPLE = {
-    "external_account_number": "10000001",
-    "service_account_number": "A-7KX2M9QD",
-    "account_created_at": "2026-03-01T10:15:00Z",
-}
+_CREATED_EXAMPLE = requests.ListedImportSchema.example(
+    external_account_number="10000001", account_created_at="2026-03-01T10:15:00Z"
+)
 _STAGED_EXAMPLE = {
     "external_account_number": "10000002",
     "service_account_number": None,
     "account_created_at": None,
 }
-
-_ACCOUNT_EXAMPLE = {
-    "import_supplier": "DEMO_SUPPLIER",
-    "external_account_number": "10000001",
-    "status": "COMPLETED",
-    "is_skipped": False,
-    "staged": {
-        "staged_at": "2026-03-01T10:14:00Z",
-        "extracted_at": "2026-02-28T22:00:00Z",
-        "profile": "lenient",
-        "warnings": [],
-        "payload": ACCOUNT,
-    },
-    "newer_version": None,
-    "created": {
-        "service_account_number": "A-7KX2M9QD",
-        "operations_team_name": "Migration team",
-        "account_created_at": "2026-03-01T10:15:00Z",
-        "erased_at": None,
-        "owner": "old",
-        "live_at": None,
-        "live_by": None,
-    },
-    "added": {
-        "notes": [{"body": "Prefers to be called after six.", "added_at": "2026-03-02T09:00:00Z"}],
-        "transactions": [],
-        "statements": [],
-        "payment_instructions": [],
-    },
-}
+_ACCOUNT_EXAMPLE = AccountHistorySchema.example(
+    external_account_number="10000001",
+    staged=StagedVersionSchema.example(
+        staged_at="2026-03-01T10:14:00Z", extracted_at="2026-02-28T22:00:00Z", payload=ACCOUNT
+    ),
+    created=CreatedVersionSchema.example(account_created_at="2026-03-01T10:15:00Z"),
+    added=AddedSinceSchema.example(notes=[_NOTE | {"added_at": "2026-03-02T09:00:00Z"}]),
+)
 
 _FAILED_EXAMPLE = [
     FailedImportSchema.example(external_account_number="10000002", finished_at="2026-03-01T10:15:00Z")
@@ -190,9 +157,9 @@ _FAILED_EXAMPLE = [
 
 @blueprint.get("/account-transfer-status/<import_supplier_code>/<number:external_account_number>/")
 @blueprint.response(
-    200, AccountStatusSchema, example={"status": "COMPLETED", "service_account_number": "A-7KX2M9QD"}
+    200, requests.AccountStatusSchema, example={"status": "COMPLETED", "service_account_number": "A-7KX2M9QD"}
 )
-@answers_errors(blueprint, errors.ImportSupplierNotFoundError, errors.AccountNotFoundError)
+@answers_errors(errors.ImportSupplierNotFoundError, errors.AccountNotFoundError)
 def get_account_status(import_supplier_code: str, external_account_number: str) -> Response:
     """Get the import status of an account
 
@@ -212,7 +179,7 @@ def write_status(shared: Resources, caller: Caller, code: str, number: str) -> b
 
 @blueprint.get("/accounts/<import_supplier_code>/<number:external_account_number>/", endpoint="get_account")
 @blueprint.response(200, AccountHistorySchema, example=_ACCOUNT_EXAMPLE)
-@answers_errors(blueprint, errors.ImportSupplierNotFoundError, errors.AccountNotFoundError)
+@answers_errors(errors.ImportSupplierNotFoundError, errors.AccountNotFoundError)
 def get_account(import_supplier_code: str, external_account_number: str) -> Response:
     """Get everything that the service holds about an account
 
@@ -227,10 +194,13 @@ def get_account(import_supplier_code: str, external_account_number: str) -> Resp
 
 @blueprint.get("/all-account-import-processes/<import_supplier_code>/")
 @blueprint.response(
-    200, ListedImportSchema(many=True), example=[_CREATED_EXAMPLE, _STAGED_EXAMPLE], headers=refer("Link")
+    200,
+    requests.ListedImportSchema(many=True),
+    example=[_CREATED_EXAMPLE, _STAGED_EXAMPLE],
+    headers=refer("Link"),
 )
-@answers_errors(blueprint, errors.ImportSupplierNotFoundError)
-@query_arguments(blueprint, ListArgumentsSchema())
+@answers_errors(errors.ImportSupplierNotFoundError)
+@query_arguments(requests.ListArgumentsSchema())
 def list_all_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """List every account import of a supplier
 
@@ -240,9 +210,11 @@ def list_all_account_imports(arguments: dict[str, Any], import_supplier_code: st
 
 
 @blueprint.get("/pending-account-import-processes/<import_supplier_code>/")
-@blueprint.response(200, ListedImportSchema(many=True), example=[_STAGED_EXAMPLE], headers=refer("Link"))
-@answers_errors(blueprint, errors.ImportSupplierNotFoundError)
-@query_arguments(blueprint, ListArgumentsSchema())
+@blueprint.response(
+    200, requests.ListedImportSchema(many=True), example=[_STAGED_EXAMPLE], headers=refer("Link")
+)
+@answers_errors(errors.ImportSupplierNotFoundError)
+@query_arguments(requests.ListArgumentsSchema())
 def list_pending_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """List the account imports that are staged and not created
 
@@ -252,9 +224,11 @@ def list_pending_account_imports(arguments: dict[str, Any], import_supplier_code
 
 
 @blueprint.get("/imported-account-import-processes/<import_supplier_code>/")
-@blueprint.response(200, ListedImportSchema(many=True), example=[_CREATED_EXAMPLE], headers=refer("Link"))
-@answers_errors(blueprint, errors.ImportSupplierNotFoundError)
-@query_arguments(blueprint, OwnerListArgumentsSchema())
+@blueprint.response(
+    200, requests.ListedImportSchema(many=True), example=[_CREATED_EXAMPLE], headers=refer("Link")
+)
+@answers_errors(errors.ImportSupplierNotFoundError)
+@query_arguments(requests.OwnerListArgumentsSchema())
 def list_imported_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """List the account imports whose account has been created
 
@@ -266,8 +240,8 @@ def list_imported_account_imports(arguments: dict[str, Any], import_supplier_cod
 
 @blueprint.get("/failed-account-import-processes/<import_supplier_code>/")
 @blueprint.response(200, FailedImportSchema(many=True), example=_FAILED_EXAMPLE, headers=refer("Link"))
-@answers_errors(blueprint, errors.ImportSupplierNotFoundError)
-@query_arguments(blueprint, ListArgumentsSchema())
+@answers_errors(errors.ImportSupplierNotFoundError)
+@query_arguments(requests.ListArgumentsSchema())
 def list_failed_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """List the accounts that are not created and whose last attempt failed
 
@@ -279,22 +253,22 @@ def list_failed_account_imports(arguments: dict[str, Any], import_supplier_code:
 
 
 def _list(kind: ListKind, import_supplier_code: str, arguments: dict[str, Any]) -> Response:
-    read: _Read = partial(read_imports, kind=kind)
+    """Return a page of a list, or all of it in pieces, with no connection while the client reads one."""
+    shared, limit = resources(), arguments.get("limit")
+    supplier = get_import_supplier(
+        shared.reference, import_supplier_code, organisation_id=caller().organisation_id
+    )
+    read_page: Callable[..., ImportsPage] = partial(read_imports, kind=kind)
     if "owner" in arguments:
-        read = partial(read_imports_of_owner, owner=Owner(arguments["owner"]))
-    is_whole = "limit" not in arguments
-    after = arguments.get("cursor", "")
-    if is_whole:
-        return _stream(read, import_supplier_code, after)
-    return _page(read, import_supplier_code, after, arguments["limit"])
+        read_page = partial(read_imports_of_owner, owner=Owner(arguments["owner"]))
 
+    def read(after: str) -> ImportsPage:
+        with autocommit(shared.Session) as connection:
+            return read_page(connection, supplier, after=after, limit=limit or PIECE)
 
-def _stream(read_page: _Read, import_supplier_code: str, after: str) -> Response:
-    """Stream the whole list in pieces. No connection is held while the client reads a piece."""
-    read = _reader(read_page, import_supplier_code, PIECE)
-    first = read(after)
+    first = read(arguments.get("cursor", ""))
 
-    def pages() -> Iterator[str]:
+    def pieces() -> Iterator[str]:
         page = first
         while True:
             if page.json:
@@ -303,26 +277,9 @@ def _stream(read_page: _Read, import_supplier_code: str, after: str) -> Response
                 return
             page = read(page.cursor)
 
-    return stream_array(pages())
-
-
-def _page(read_page: _Read, import_supplier_code: str, after: str, limit: int) -> Response:
-    page = _reader(read_page, import_supplier_code, limit)(after)
-    response = Response(f"[{page.json}]", mimetype="application/json")
-    if page.cursor is not None:
-        link_next(response, limit, write_number_cursor(page.cursor))
+    if limit is None:
+        return stream_array(pieces())
+    response = Response(f"[{first.json}]", mimetype="application/json")
+    if first.cursor is not None:
+        link_next(response, limit, write_number_cursor(first.cursor))
     return response
-
-
-def _reader(read_page: _Read, import_supplier_code: str, limit: int) -> Callable[[str], ImportsPage]:
-    """Return the function that reads the entries of a supplier after one of them."""
-    shared = resources()
-    supplier = get_import_supplier(
-        shared.reference, import_supplier_code, organisation_id=caller().organisation_id
-    )
-
-    def read(after: str) -> ImportsPage:
-        with autocommit(shared.Session) as connection:
-            return read_page(connection, supplier, after=after, limit=limit)
-
-    return read

@@ -11,7 +11,7 @@ from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import json_body, query_arguments
 from migration_service.blueprints.requests.description_headers import CSV, refer
-from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
+from migration_service.blueprints.requests.idempotency import KEY_ERRORS, answer_with_effect, idempotent
 from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.names import supplier_in_body
 from migration_service.blueprints.requests.paging import answer_list
@@ -19,6 +19,7 @@ from migration_service.blueprints.requests.places import begin_answer, database_
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream_lines
 from migration_service.schemas import undo as schemas
+from migration_service.schemas.paging import list_arguments
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.access.scopes import Scope
 from migration_service.services.undo.orders import UndoOrder, batch_in_body, get_batch_to_undo
@@ -57,10 +58,8 @@ TARGET_ERRORS = (
 @blueprint.response(
     200, schemas.UndoPreviewAnswerSchema, example=schemas.UndoPreviewAnswerSchema.example(**_NO_WAVE)
 )
-@answers_errors(blueprint, *TARGET_ERRORS)
-@json_body(
-    blueprint, schemas.UndoTargetSchema(), {name: it for name, it in _BODY.items() if name != "reason"}
-)
+@answers_errors(*TARGET_ERRORS)
+@json_body(schemas.UndoTargetSchema(), {name: it for name, it in _BODY.items() if name != "reason"})
 @while_client_waits
 @database_searches()
 def preview(body: dict[str, Any]) -> Response:
@@ -76,17 +75,10 @@ def preview(body: dict[str, Any]) -> Response:
 
 
 @blueprint.post("/", endpoint="start_undo")
-@idempotent(blueprint)
+@idempotent()
 @blueprint.response(202, schemas.UndoProgressAnswerSchema, example=_PROGRESS)
-@answers_errors(
-    blueprint,
-    *TARGET_ERRORS,
-    errors.ImportSupplierLiveError,
-    errors.NothingToUndoError,
-    errors.AccountInUndoError,
-    *KEY_ERRORS,
-)
-@json_body(blueprint, schemas.UndoBodySchema(), _BODY)
+@answers_errors(*TARGET_ERRORS, errors.ImportSupplierLiveError, errors.NothingToUndoError, *KEY_ERRORS)
+@json_body(schemas.UndoBodySchema(), _BODY)
 @while_client_waits
 def start(body: dict[str, Any]) -> Response:
     """Start an undo
@@ -102,18 +94,15 @@ def start(body: dict[str, Any]) -> Response:
         role = OperatorRole.ADMINISTER if may_override else None
         order = read_order(session, body)
         undo_id = str(start_undo(session, order, role=role, on_accepted=_begin_answer))
-        answer = jsonify(_report(session, undo_id))
-        answer.status_code = 202
-        answer.headers["Location"] = _location(undo_id)
-        keep_with_effect(session, answer)
+        answer = answer_with_effect(session, _report(session, undo_id), 202, _location(undo_id))
     jobs.dispatch(resources().celery, resources().Session, jobs.UNDOS)
     return answer
 
 
 @blueprint.get("/", endpoint="list_undos")
-@query_arguments(blueprint, schemas.UndoListArgumentsSchema())
+@query_arguments(list_arguments("undos"))
 @blueprint.response(200, schemas.UndoAnswerSchema(many=True), example=[_UNDO], headers=refer("Link"))
-@answers_errors(blueprint)
+@answers_errors()
 def list_all(arguments: dict[str, Any]) -> Response:
     """List the organisation's undos, newest first
 
@@ -124,7 +113,7 @@ def list_all(arguments: dict[str, Any]) -> Response:
 
 @blueprint.get("/<undo_id>/", endpoint="get_undo")
 @blueprint.response(200, schemas.UndoProgressAnswerSchema, example=_PROGRESS)
-@answers_errors(blueprint, errors.UndoNotFoundError)
+@answers_errors(errors.UndoNotFoundError)
 def get_one(undo_id: str) -> Response:
     """Get the progress of an undo
 
@@ -135,7 +124,7 @@ def get_one(undo_id: str) -> Response:
 
 
 @blueprint.get("/<undo_id>/results/", endpoint="get_undo_results")
-@query_arguments(blueprint, schemas.UndoResultArgumentsSchema())
+@query_arguments(schemas.UndoResultArgumentsSchema())
 @blueprint.response(
     200,
     schemas.UndoOutcomeAnswerSchema,
@@ -143,7 +132,7 @@ def get_one(undo_id: str) -> Response:
     example=schemas.UndoOutcomeAnswerSchema.example(),
 )
 @blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=_OUTCOME_CSV)
-@answers_errors(blueprint, errors.UndoNotFoundError)
+@answers_errors(errors.UndoNotFoundError)
 def get_results(arguments: dict[str, Any], undo_id: str) -> Response:
     """Get the outcome of each account, streamed
 
@@ -157,7 +146,7 @@ def get_results(arguments: dict[str, Any], undo_id: str) -> Response:
 
 @blueprint.post("/<undo_id>/cancel/", endpoint="cancel_undo")
 @blueprint.response(200, schemas.UndoProgressAnswerSchema, example=_PROGRESS | {"state": "CANCELLED"})
-@answers_errors(blueprint, errors.UndoNotFoundError, errors.UndoStateError)
+@answers_errors(errors.UndoNotFoundError, errors.UndoStateError)
 def cancel(undo_id: str) -> Response:
     """Cancel an undo
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from flask import jsonify, url_for
+from flask import url_for
 from sqlalchemy.orm import Session
 
 from migration_payloads.schemas.coded import example_of
@@ -13,7 +13,7 @@ from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import json_body, query_arguments
 from migration_service.blueprints.requests.description_headers import refer
-from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
+from migration_service.blueprints.requests.idempotency import KEY_ERRORS, answer_with_effect, idempotent
 from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.names import supplier_in_body, telling_unknown_names
 from migration_service.blueprints.requests.places import begin_answer, while_client_waits
@@ -48,10 +48,9 @@ def _find_misfits(body: dict[str, Any]) -> Sequence[errors.ErrorItem]:
 
 
 @blueprint.post("/", endpoint="plan_waves")
-@idempotent(blueprint)
+@idempotent()
 @blueprint.response(201, waves.WavePlanAnswerSchema, example=_PLAN, headers=refer("Location"))
 @answers_errors(
-    blueprint,
     *KEY_ERRORS,
     errors.ImportSupplierNotFoundInBodyError,
     errors.ImportSupplierPausedError,
@@ -62,9 +61,7 @@ def _find_misfits(body: dict[str, Any]) -> Sequence[errors.ErrorItem]:
     errors.TooManyOpenBatchesError,
     errors.BatchStorageQuotaError,
 )
-@json_body(
-    blueprint, waves.WavePlanBodySchema(), example_of(waves.WavePlanBodySchema), find_misfits=_find_misfits
-)
+@json_body(waves.WavePlanBodySchema(), example_of(waves.WavePlanBodySchema), find_misfits=_find_misfits)
 @while_client_waits
 def plan(body: dict[str, Any]) -> Any:
     """Plan the waves of a supplier
@@ -80,17 +77,14 @@ def plan(body: dict[str, Any]) -> Any:
             order = read_plan(body, now=clock.read_clock(session), api_key_id=sender.api_key_id)
         supplier = supplier_in_body(session, body)
         made = plan_waves(session, supplier, order, quotas, on_accepted=_begin_answer)
-        answer = jsonify(waves.WavePlanAnswerSchema().dump(report_plan(session, made)))
-        answer.status_code = 201
-        answer.headers["Location"] = _location(made.id)
-        keep_with_effect(session, answer)
-    return answer
+        report = waves.WavePlanAnswerSchema().dump(report_plan(session, made))
+        return answer_with_effect(session, report, 201, _location(made.id))
 
 
 @blueprint.get("/", endpoint="list_plans")
-@query_arguments(blueprint, waves.WavePlanListArgumentsSchema())
+@query_arguments(waves.WavePlanListArgumentsSchema())
 @blueprint.response(200, waves.WavePlanAnswerSchema(many=True), example=[_PLAN])
-@answers_errors(blueprint)
+@answers_errors()
 def list_all(arguments: dict[str, Any]) -> list[PlanReport]:
     """List the organisation's wave plans, newest first
 
@@ -103,7 +97,7 @@ def list_all(arguments: dict[str, Any]) -> list[PlanReport]:
 
 @blueprint.get("/<plan_id>/", endpoint="get_plan")
 @blueprint.response(200, waves.WavePlanAnswerSchema, example=_PLAN)
-@answers_errors(blueprint, errors.WavePlanNotFoundError)
+@answers_errors(errors.WavePlanNotFoundError)
 def get(plan_id: str) -> PlanReport:
     """Get a wave plan and the progress of its waves
 
@@ -116,8 +110,8 @@ def get(plan_id: str) -> PlanReport:
 
 @blueprint.patch("/<plan_id>/waves/<int:number>/", endpoint="change_wave")
 @blueprint.response(200, waves.WavePlanAnswerSchema, example=_PLAN)
-@answers_errors(blueprint, *_WAVE_ERRORS, errors.OperationsTeamNotFoundError)
-@json_body(blueprint, waves.WaveChangeBodySchema(), example_of(waves.WaveChangeBodySchema))
+@answers_errors(*_WAVE_ERRORS, errors.OperationsTeamNotFoundError)
+@json_body(waves.WaveChangeBodySchema(), example_of(waves.WaveChangeBodySchema))
 def change(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     """Change a wave that has not started
 
@@ -133,7 +127,7 @@ def change(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
 
 @blueprint.post("/<plan_id>/waves/<int:number>/start/", endpoint="start_wave")
 @blueprint.response(200, waves.WavePlanAnswerSchema, example=_PLAN)
-@answers_errors(blueprint, *_WAVE_ERRORS, errors.WaveWindowClosedError)
+@answers_errors(*_WAVE_ERRORS, errors.WaveWindowClosedError)
 def start(plan_id: str, number: int) -> PlanReport:
     """Start a wave by hand
 
@@ -144,7 +138,7 @@ def start(plan_id: str, number: int) -> PlanReport:
 
 @blueprint.post("/<plan_id>/waves/<int:number>/pause/", endpoint="pause_wave")
 @blueprint.response(200, waves.WavePlanAnswerSchema, example=_PLAN)
-@answers_errors(blueprint, *_WAVE_ERRORS)
+@answers_errors(*_WAVE_ERRORS)
 def pause(plan_id: str, number: int) -> PlanReport:
     """Pause a wave until it is resumed by hand
 
@@ -155,7 +149,7 @@ def pause(plan_id: str, number: int) -> PlanReport:
 
 @blueprint.post("/<plan_id>/waves/<int:number>/resume/", endpoint="resume_wave")
 @blueprint.response(200, waves.WavePlanAnswerSchema, example=_PLAN)
-@answers_errors(blueprint, *_WAVE_ERRORS)
+@answers_errors(*_WAVE_ERRORS)
 def resume(plan_id: str, number: int) -> PlanReport:
     """Resume a paused wave
 
@@ -167,7 +161,7 @@ def resume(plan_id: str, number: int) -> PlanReport:
 
 @blueprint.post("/<plan_id>/waves/<int:number>/reconcile/", endpoint="reconcile_wave")
 @blueprint.response(200, waves.WavePlanAnswerSchema, example=_PLAN)
-@answers_errors(blueprint, *_WAVE_ERRORS)
+@answers_errors(*_WAVE_ERRORS)
 def reconcile(plan_id: str, number: int) -> PlanReport:
     """Reconcile a wave again
 
@@ -178,8 +172,8 @@ def reconcile(plan_id: str, number: int) -> PlanReport:
 
 @blueprint.post("/<plan_id>/waves/<int:number>/approve/", endpoint="approve_wave")
 @blueprint.response(200, waves.WavePlanAnswerSchema, example=_PLAN)
-@answers_errors(blueprint, *_WAVE_ERRORS)
-@json_body(blueprint, waves.WaveDecisionBodySchema(), example_of(waves.WaveDecisionBodySchema))
+@answers_errors(*_WAVE_ERRORS)
+@json_body(waves.WaveDecisionBodySchema(), example_of(waves.WaveDecisionBodySchema))
 def approve(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     """Approve a reconciled wave, so that the next one can start
 
@@ -191,8 +185,8 @@ def approve(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
 
 @blueprint.post("/<plan_id>/waves/<int:number>/stop/", endpoint="stop_wave")
 @blueprint.response(200, waves.WavePlanAnswerSchema, example=_PLAN)
-@answers_errors(blueprint, *_WAVE_ERRORS)
-@json_body(blueprint, waves.WaveDecisionBodySchema(), example_of(waves.WaveDecisionBodySchema))
+@answers_errors(*_WAVE_ERRORS)
+@json_body(waves.WaveDecisionBodySchema(), example_of(waves.WaveDecisionBodySchema))
 def stop(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     """Stop a wave and every later one
 

@@ -5,25 +5,19 @@ from typing import Any
 from flask import Response, jsonify, url_for
 from sqlalchemy.orm import Session
 
+from migration_payloads.schemas.fields import Choice
 from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import json_body, query_arguments
 from migration_service.blueprints.requests.description_headers import refer
-from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
+from migration_service.blueprints.requests.idempotency import KEY_ERRORS, answer_with_effect, idempotent
 from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.models import WebhookEndpoint
 from migration_service.schemas import webhooks
-from migration_service.services.webhooks import endpoints
-from migration_service.services.webhooks.deliveries import (
-    get_delivery,
-    list_deliveries,
-    redeliver,
-    redeliver_since,
-    report_delivery,
-    send_test,
-)
+from migration_service.schemas.paging import page_arguments, row_id
+from migration_service.services.webhooks import deliveries, endpoints
 from migration_service.services.webhooks.setup import address_rules, seal
 from migration_service.states import DeliveryState
 
@@ -45,15 +39,15 @@ def _open(kept: bytes) -> bytes:
 
 
 @blueprint.post("/", endpoint="create_webhook")
-@idempotent(blueprint, opened=_open)
+@idempotent(opened=_open)
 @blueprint.response(
     201,
     webhooks.NewWebhookAnswerSchema,
     example=_WEBHOOK | {"secret": webhooks.SECRET},
     headers=refer("Location"),
 )
-@answers_errors(blueprint, *_VALUE_ERRORS, errors.TooManyWebhooksError, *KEY_ERRORS)
-@json_body(blueprint, webhooks.WebhookBodySchema(), _BODY)
+@answers_errors(*_VALUE_ERRORS, errors.TooManyWebhooksError, *KEY_ERRORS)
+@json_body(webhooks.WebhookBodySchema(), _BODY)
 def create(body: dict[str, Any]) -> Response:
     """Create a webhook
 
@@ -65,16 +59,14 @@ def create(body: dict[str, Any]) -> Response:
         endpoint, secret = endpoints.create_endpoint(
             session, caller().organisation_id, address_rules(settings), seal(settings), body, caller=_caller()
         )
-        answer = jsonify(_dump(session, endpoint) | {"secret": secret})
-        answer.status_code = 201
-        answer.headers["Location"] = url_for("webhooks.get_webhook", webhook_id=endpoint.id)
-        keep_with_effect(session, answer, _close, subject=endpoint.id)
-    return answer
+        report = _dump(session, endpoint) | {"secret": secret}
+        location = url_for("webhooks.get_webhook", webhook_id=endpoint.id)
+        return answer_with_effect(session, report, 201, location, closed=_close, subject=endpoint.id)
 
 
 @blueprint.get("/", endpoint="list_webhooks")
 @blueprint.response(200, webhooks.WebhookAnswerSchema(many=True), example=[_WEBHOOK])
-@answers_errors(blueprint)
+@answers_errors()
 def list_all() -> Response:
     """List the organisation's webhooks
 
@@ -89,7 +81,7 @@ def list_all() -> Response:
 
 @blueprint.get("/<webhook_id>/", endpoint="get_webhook")
 @blueprint.response(200, webhooks.WebhookAnswerSchema, example=_WEBHOOK)
-@answers_errors(blueprint, errors.WebhookNotFoundError)
+@answers_errors(errors.WebhookNotFoundError)
 def get_one(webhook_id: str) -> Response:
     """Get a webhook
 
@@ -101,8 +93,8 @@ def get_one(webhook_id: str) -> Response:
 
 @blueprint.patch("/<webhook_id>/", endpoint="change_webhook")
 @blueprint.response(200, webhooks.WebhookAnswerSchema, example=_WEBHOOK | {"enabled": True})
-@answers_errors(blueprint, *_VALUE_ERRORS, errors.WebhookNotFoundError)
-@json_body(blueprint, webhooks.WebhookChangeSchema(), {"enabled": True})
+@answers_errors(*_VALUE_ERRORS, errors.WebhookNotFoundError)
+@json_body(webhooks.WebhookChangeSchema(), {"enabled": True})
 def change(body: dict[str, Any], webhook_id: str) -> Response:
     """Change a webhook, or switch it off or on
 
@@ -117,7 +109,7 @@ def change(body: dict[str, Any], webhook_id: str) -> Response:
 
 @blueprint.delete("/<webhook_id>/", endpoint="remove_webhook")
 @blueprint.response(200, webhooks.WebhookAnswerSchema, example=_WEBHOOK)
-@answers_errors(blueprint, errors.WebhookNotFoundError)
+@answers_errors(errors.WebhookNotFoundError)
 def remove(webhook_id: str) -> Response:
     """Remove a webhook for ever
 
@@ -131,10 +123,10 @@ def remove(webhook_id: str) -> Response:
 
 
 @blueprint.post("/<webhook_id>/secret/", endpoint="rotate_webhook_secret")
-@idempotent(blueprint, opened=_open)
+@idempotent(opened=_open)
 @blueprint.response(200, webhooks.NewSecretAnswerSchema, example={"secret": webhooks.SECRET})
-@answers_errors(blueprint, errors.WebhookNotFoundError, *KEY_ERRORS)
-@json_body(blueprint, webhooks.RotationSchema(), {"overlap_hours": 24})
+@answers_errors(errors.WebhookNotFoundError, *KEY_ERRORS)
+@json_body(webhooks.RotationSchema(), {"overlap_hours": 24})
 def rotate(body: dict[str, Any], webhook_id: str) -> Response:
     """Replace the secret of a webhook
 
@@ -142,19 +134,16 @@ def rotate(body: dict[str, Any], webhook_id: str) -> Response:
     """
     with resources().Session.begin() as session:
         endpoint = _find(session, webhook_id, lock=True)
-        answer = jsonify(
-            {"secret": endpoints.rotate_secret(session, endpoint, seal(resources().settings), **body)}
-        )
-        keep_with_effect(session, answer, _close, subject=endpoint.id)
-    return answer
+        secret = endpoints.rotate_secret(session, endpoint, seal(resources().settings), **body)
+        return answer_with_effect(session, {"secret": secret}, 200, closed=_close, subject=endpoint.id)
 
 
 @blueprint.post("/<webhook_id>/test/", endpoint="test_webhook")
-@idempotent(blueprint)
+@idempotent()
 @blueprint.response(
     202, webhooks.WebhookDeliveryAnswerSchema, example=_DELIVERY | {"event_type": "webhook.test"}
 )
-@answers_errors(blueprint, errors.WebhookNotFoundError, errors.TooManyRedeliveriesError, *KEY_ERRORS)
+@answers_errors(errors.WebhookNotFoundError, errors.TooManyRedeliveriesError, *KEY_ERRORS)
 def send_test_event(webhook_id: str) -> Response:
     """Send a test event
 
@@ -162,19 +151,21 @@ def send_test_event(webhook_id: str) -> Response:
     """
     with resources().Session.begin() as session:
         endpoint = _find(session, webhook_id)
-        delivery = send_test(session, endpoint)
-        answer = jsonify(webhooks.WebhookDeliveryAnswerSchema().dump(report_delivery(session, delivery)))
-        answer.status_code = 202
-        keep_with_effect(session, answer, subject=endpoint.id)
-    return answer
+        delivery = deliveries.send_test(session, endpoint)
+        report = webhooks.WebhookDeliveryAnswerSchema().dump(deliveries.report_delivery(session, delivery))
+        return answer_with_effect(session, report, 202, subject=endpoint.id)
 
 
 @blueprint.get("/<webhook_id>/deliveries/", endpoint="list_webhook_deliveries")
-@query_arguments(blueprint, webhooks.DeliveryListArgumentsSchema())
+@query_arguments(
+    page_arguments(
+        "deliveries", row_id, state=Choice(DeliveryState, "Only deliveries in this state.", "FAILED")
+    )
+)
 @blueprint.response(
     200, webhooks.WebhookDeliveryAnswerSchema(many=True), example=[_DELIVERY], headers=refer("Link")
 )
-@answers_errors(blueprint, errors.WebhookNotFoundError)
+@answers_errors(errors.WebhookNotFoundError)
 def list_all_deliveries(arguments: dict[str, Any], webhook_id: str) -> Response:
     """List the deliveries of a webhook, newest first
 
@@ -184,7 +175,7 @@ def list_all_deliveries(arguments: dict[str, Any], webhook_id: str) -> Response:
     listing = Listing.read(arguments)
     state = DeliveryState(arguments["state"]) if "state" in arguments else None
     with resources().Session.begin() as session:
-        found = list_deliveries(
+        found = deliveries.list_deliveries(
             session, _find(session, webhook_id), state=state, before=listing.after, limit=listing.wanted
         )
     return listing.answer(found, "id", webhooks.WebhookDeliveryAnswerSchema().dump)
@@ -192,28 +183,29 @@ def list_all_deliveries(arguments: dict[str, Any], webhook_id: str) -> Response:
 
 @blueprint.get("/<webhook_id>/deliveries/<delivery_number>/", endpoint="get_webhook_delivery")
 @blueprint.response(200, webhooks.WebhookDeliveryAnswerSchema, example=_DELIVERY)
-@answers_errors(blueprint, errors.WebhookNotFoundError, errors.WebhookDeliveryNotFoundError)
+@answers_errors(errors.WebhookNotFoundError, errors.WebhookDeliveryNotFoundError)
 def get_one_delivery(webhook_id: str, delivery_number: str) -> Response:
     """Get a delivery with all its attempts
 
     Each attempt has the status and the first characters of the answer, or why there was none.
     """
     with resources().Session.begin() as session:
-        delivery = get_delivery(session, _find(session, webhook_id), delivery_number)
-        return jsonify(webhooks.WebhookDeliveryAnswerSchema().dump(report_delivery(session, delivery)))
+        delivery = deliveries.get_delivery(session, _find(session, webhook_id), delivery_number)
+        return jsonify(
+            webhooks.WebhookDeliveryAnswerSchema().dump(deliveries.report_delivery(session, delivery))
+        )
 
 
 @blueprint.post("/<webhook_id>/redeliver/", endpoint="redeliver_webhook")
-@idempotent(blueprint)
+@idempotent()
 @blueprint.response(202, webhooks.RedeliveredAnswerSchema, example={"events": 12})
 @answers_errors(
-    blueprint,
     errors.WebhookNotFoundError,
     errors.WebhookDeliveryNotFoundError,
     errors.TooManyRedeliveriesError,
     *KEY_ERRORS,
 )
-@json_body(blueprint, webhooks.RedeliverySchema(), {"since": "2026-03-01T00:00:00Z", "only_failed": True})
+@json_body(webhooks.RedeliverySchema(), {"since": "2026-03-01T00:00:00Z", "only_failed": True})
 def send_again(body: dict[str, Any], webhook_id: str) -> Response:
     """Send events again: one, all since a time, or all that have failed since
 
@@ -224,14 +216,15 @@ def send_again(body: dict[str, Any], webhook_id: str) -> Response:
     with resources().Session.begin() as session:
         endpoint = _find(session, webhook_id)
         if "delivery_number" in body:
-            redeliver(session, endpoint, get_delivery(session, endpoint, body["delivery_number"]))
+            deliveries.redeliver(
+                session, endpoint, deliveries.get_delivery(session, endpoint, body["delivery_number"])
+            )
             events = 1
         else:
-            events = redeliver_since(session, endpoint, body["since"], only_failed=body["only_failed"])
-        answer = jsonify({"events": events})
-        answer.status_code = 202
-        keep_with_effect(session, answer, subject=endpoint.id)
-    return answer
+            events = deliveries.redeliver_since(
+                session, endpoint, body["since"], only_failed=body["only_failed"]
+            )
+        return answer_with_effect(session, {"events": events}, 202, subject=endpoint.id)
 
 
 def _find(session: Session, webhook_id: str, *, lock: bool = False) -> WebhookEndpoint:

@@ -1,9 +1,8 @@
-"""Query strings and responses of the endpoints for attempts, failed imports and import suppliers."""
+"""Responses of the endpoints for attempts, failed imports and import suppliers."""
 
 from migration_payloads.profile import Profile
-from migration_payloads.schemas.base import AnswerSchema, Fields
+from migration_payloads.schemas.base import AnswerSchema
 from migration_service.schemas import answers
-from migration_service.schemas.paging import Cursor, page_limit
 from migration_service.schemas.requests import ErrorBodySchema
 from migration_service.states import AttemptState, EmailMoment, ImportState, Outcome, SupplierStatus
 
@@ -14,13 +13,6 @@ _ERROR = {
     "code": "dry_run_succeeded",
     "errors": [{"detail": _DETAIL, "code": "dry_run_succeeded", "attr": None}],
 }
-
-
-class AttemptListArgumentsSchema(Fields):
-    """The query string of the list of attempts."""
-
-    limit = page_limit("attempts")
-    cursor = Cursor(_ATTEMPT_ID, max_length=128)
 
 
 class AttemptAnswerSchema(AnswerSchema):

@@ -6,7 +6,6 @@ from migration_payloads.schemas.base import AnswerSchema, Fields
 from migration_service import states
 from migration_service.schemas import answers, control_totals, error_threshold
 from migration_service.schemas.extracts import extract_moment
-from migration_service.schemas.paging import Cursor, page_limit
 from migration_service.schemas.requests import LineErrorObjectSchema
 
 _BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
@@ -91,14 +90,6 @@ class BatchArgumentsSchema(Fields):
     stop_window_lines = error_threshold.STOP_WINDOW_LINES
     stop_ignore_codes = error_threshold.STOP_IGNORE_CODES
     stop_count_warnings = error_threshold.STOP_COUNT_WARNINGS
-
-
-class BatchListArgumentsSchema(Fields):
-    """The query string of the list of batches."""
-
-    import_supplier = fields.Scope("Only batches of this import supplier.", "DEMO_SUPPLIER")
-    limit = page_limit("batches")
-    cursor = Cursor(_BATCH_ID, max_length=128)
 
 
 class FailedLinesArgumentsSchema(Fields):

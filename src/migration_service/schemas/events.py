@@ -1,34 +1,24 @@
-"""The catalogue of events: for each type its meaning, the schema of its data, and an example.
+"""The catalogue of events: for each type its meaning and its data, with an example.
 
 docs/suppliers/events.md, the feed and the `webhooks` of the interface description are generated from it.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from marshmallow import ValidationError, missing
 
 from migration_payloads.schemas.base import AnswerSchema, Fields, unknown_word
 from migration_payloads.schemas.fields import Identifier, Scope
 from migration_payloads.schemas.messages import Message
+from migration_service import states
 from migration_service.schemas import answers
 from migration_service.schemas.paging import PageSize
 from migration_service.schemas.requests import ErrorBodySchema
-from migration_service.states import (
-    BatchKind,
-    BatchMode,
-    BatchState,
-    EndpointOff,
-    LineStatus,
-    UndoOutcome,
-    UndoState,
-    WaveState,
-)
 
-_OFF_REASONS = [it.value for it in EndpointOff if it is not EndpointOff.PERSON]
+_OFF_REASONS = [it.value for it in states.EndpointOff if it is not states.EndpointOff.PERSON]
 _ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
 _MOMENT = "2026-03-01T10:15:00Z"
 _NUMBER = "The account's number in the supplier's system."
@@ -56,16 +46,44 @@ class EventType(StrEnum):
     FEED_REWOUND = "feed.rewound"
 
 
-class AccountCreatedSchema(AnswerSchema):
-    """The data of `account.created`."""
+class EventData(AnswerSchema):
+    """The data of a type of event. The docstring is what the type means."""
+
+    type: ClassVar[EventType]
+    #: Whether it names an import supplier.
+    of_supplier: ClassVar[bool] = True
+
+    @classmethod
+    def meaning(cls) -> str:
+        """Return what the type means, for people."""
+        return " ".join(str(cls.__doc__).split())
+
+    @classmethod
+    def event(cls) -> dict[str, Any]:
+        """Return an example of an event, as webhooks send it."""
+        return {
+            "id": _ID,
+            "type": cls.type.value,
+            "created_at": _MOMENT,
+            "import_supplier": "DEMO_SUPPLIER" if cls.of_supplier else None,
+            "data": cls.example(),
+        }
+
+
+class AccountCreatedSchema(EventData):
+    """A single request has created an account. Those of a batch are in `batch.progressed`."""
+
+    type = EventType.ACCOUNT_CREATED
 
     external_account_number = answers.String(_NUMBER, "100000038")
     service_account_number = answers.String(_SERVICE_NUMBER, "A-7KX2M9QD")
     attempt_id = answers.UUID("The attempt that created it.", _ID)
 
 
-class AccountFailedSchema(AnswerSchema):
-    """The data of `account.failed`."""
+class AccountFailedSchema(EventData):
+    """An attempt of a single request to create an account has failed. Dry runs have no events."""
+
+    type = EventType.ACCOUNT_FAILED
 
     external_account_number = answers.String(_NUMBER, "100000038")
     attempt_id = answers.UUID("The attempt that failed.", _ID)
@@ -73,8 +91,10 @@ class AccountFailedSchema(AnswerSchema):
     codes = answers.List(answers.String, "The codes in its `errors`.", ["invalid_phone_number"])
 
 
-class AccountWentLiveSchema(AnswerSchema):
-    """The data of `account.went_live`."""
+class AccountWentLiveSchema(EventData):
+    """An account has gone live: the platform owns it, and it can no longer be undone."""
+
+    type = EventType.ACCOUNT_WENT_LIVE
 
     external_account_number = answers.String(_NUMBER, "100000038")
     service_account_number = answers.String(_SERVICE_NUMBER, "A-7KX2M9QD")
@@ -87,7 +107,7 @@ class EventLineSchema(AnswerSchema):
     optional = frozenset({"external_account_number", "service_account_number", "codes"})
 
     line_number = answers.Integer("The number of the line in the file. The first is 1.", 1)
-    status = answers.String("Its outcome.", "IMPORTED", words=LineStatus)
+    status = answers.String("Its outcome.", "IMPORTED", words=states.LineStatus)
     external_account_number = answers.String(f"{_NUMBER} Absent if the line has no valid one.", "100000038")
     service_account_number = answers.String(f"{_SERVICE_NUMBER} Absent without one.", "A-7KX2M9QD")
     codes = answers.List(
@@ -95,32 +115,42 @@ class EventLineSchema(AnswerSchema):
     )
 
 
-class BatchProgressedSchema(AnswerSchema):
-    """The data of `batch.progressed`."""
+class BatchProgressedSchema(EventData):
+    """Lines of a batch have got their outcome. One event usually has a hundred lines."""
+
+    type = EventType.BATCH_PROGRESSED
 
     batch_id = answers.UUID("The batch.", _ID)
-    kind = answers.String("The kind of its lines.", "accounts", words=BatchKind)
-    mode = answers.String("What it does with them.", "import", words=BatchMode)
+    kind = answers.String("The kind of its lines.", "accounts", words=states.BatchKind)
+    mode = answers.String("What it does with them.", "import", words=states.BatchMode)
     counts = answers.Counts("The number of these lines by outcome.", {"IMPORTED": 1})
     lines = answers.List(EventLineSchema, "Lines that have just got their outcome.")
 
 
-class BatchEndedSchema(AnswerSchema):
-    """The data of `batch.ended`."""
+class BatchEndedSchema(EventData):
+    """A batch is over."""
+
+    type = EventType.BATCH_ENDED
 
     batch_id = answers.UUID("The batch.", _ID)
-    kind = answers.String("The kind of its lines.", "accounts", words=BatchKind)
-    mode = answers.String("What it did with them.", "import", words=BatchMode)
+    kind = answers.String("The kind of its lines.", "accounts", words=states.BatchKind)
+    mode = answers.String("What it did with them.", "import", words=states.BatchMode)
     state = answers.String(
         "How it ended. A STOPPED batch can be resumed, and failed lines of a COMPLETED one be retried.",
         "COMPLETED",
-        words=[BatchState.COMPLETED.value, BatchState.CANCELLED.value, BatchState.STOPPED.value],
+        words=[
+            states.BatchState.COMPLETED.value,
+            states.BatchState.CANCELLED.value,
+            states.BatchState.STOPPED.value,
+        ],
     )
     counts = answers.Counts("The number of its lines by status.", {"IMPORTED": 98, "FAILED": 2})
 
 
-class BatchThresholdReachedSchema(AnswerSchema):
-    """The data of `batch.error_threshold_reached`."""
+class BatchThresholdReachedSchema(EventData):
+    """A batch has too many errors, and is paused until it is resumed."""
+
+    type = EventType.BATCH_THRESHOLD_REACHED
 
     batch_id = answers.UUID("The batch, which is paused.", _ID)
     lines = answers.Integer("The number of lines that were counted.", 200)
@@ -128,19 +158,25 @@ class BatchThresholdReachedSchema(AnswerSchema):
     codes = answers.Counts("The number of lines with each code that counts.", {"invalid_phone_number": 120})
 
 
-class WaveApprovalRequiredSchema(AnswerSchema):
-    """The data of `wave.approval_required`."""
+class WaveApprovalRequiredSchema(EventData):
+    """A wave is reconciled, and waits for a decision before the next one may start."""
+
+    type = EventType.WAVE_APPROVAL_REQUIRED
 
     plan_id = answers.UUID("The plan of the wave.", _ID)
     number = answers.Integer("The number of the wave in its plan. The first is 1.", 1)
     batch_id = answers.UUID("The batch of the wave.", _ID)
     found = answers.String(
-        "The result of its reconciliation.", "CLEAN", words=[WaveState.CLEAN.value, WaveState.DIFFERS.value]
+        "The result of its reconciliation.",
+        "CLEAN",
+        words=[states.WaveState.CLEAN.value, states.WaveState.DIFFERS.value],
     )
 
 
-class ReconciliationDiffersSchema(AnswerSchema):
-    """The data of `reconciliation.differs`."""
+class ReconciliationDiffersSchema(EventData):
+    """The reconciliation of a wave has found differences."""
+
+    type = EventType.RECONCILIATION_DIFFERS
 
     plan_id = answers.UUID("The plan of the wave.", _ID)
     number = answers.Integer("The number of the wave in its plan. The first is 1.", 1)
@@ -149,8 +185,10 @@ class ReconciliationDiffersSchema(AnswerSchema):
     open = answers.Integer("The number of accounts that were sent and neither created nor settled.", 2)
 
 
-class UndoStartedSchema(AnswerSchema):
-    """The data of `undo.started`."""
+class UndoStartedSchema(EventData):
+    """The removal of created accounts has started."""
+
+    type = EventType.UNDO_STARTED
 
     undo_id = answers.UUID("The undo.", _ID)
     batch_id = answers.UUID(
@@ -159,31 +197,42 @@ class UndoStartedSchema(AnswerSchema):
     accounts = answers.Integer("The number of accounts to remove.", 120)
 
 
-class UndoEndedSchema(AnswerSchema):
-    """The data of `undo.ended`."""
+class UndoEndedSchema(EventData):
+    """The removal of created accounts is over."""
+
+    type = EventType.UNDO_ENDED
 
     undo_id = answers.UUID("The undo.", _ID)
     batch_id = answers.UUID(
         "The batch whose accounts were removed. Null for single accounts.", _ID, allow_none=True
     )
     state = answers.String(
-        "How it ended.", "COMPLETED", words=[UndoState.COMPLETED.value, UndoState.CANCELLED.value]
+        "How it ended.",
+        "COMPLETED",
+        words=[states.UndoState.COMPLETED.value, states.UndoState.CANCELLED.value],
     )
     counts = answers.Counts(
-        "The number of its accounts by outcome.", {UndoOutcome.REVERTED.value: 118, UndoOutcome.KEPT.value: 2}
+        "The number of its accounts by outcome.",
+        {states.UndoOutcome.REVERTED.value: 118, states.UndoOutcome.KEPT.value: 2},
     )
 
 
-class ApiKeyExpiresSchema(AnswerSchema):
-    """The data of `api_key.expires`."""
+class ApiKeyExpiresSchema(EventData):
+    """An API key of the organisation expires soon. Told 30, 7 and 1 days before."""
+
+    type = EventType.API_KEY_EXPIRES
+    of_supplier = False
 
     prefix = answers.String("The prefix of the key.", "ami_0123456789")
     expires_at = answers.Moment("When it expires, in UTC.", _MOMENT)
     days = answers.Integer("The number of days until then, at most.", 7)
 
 
-class AuditDaySealedSchema(AnswerSchema):
-    """The data of `audit.day_sealed`."""
+class AuditDaySealedSchema(EventData):
+    """A day of the service's audit is sealed, an hour after its end."""
+
+    type = EventType.AUDIT_DAY_SEALED
+    of_supplier = False
 
     day = answers.String("The day, in UTC.", "2026-02-28", openapi={"format": "date"})
     head = answers.String(
@@ -193,113 +242,31 @@ class AuditDaySealedSchema(AnswerSchema):
     )
 
 
-class WebhookDisabledSchema(AnswerSchema):
-    """The data of `webhook.disabled`."""
+class WebhookDisabledSchema(EventData):
+    """The service has switched off a webhook, which answered 410 or failed for days."""
+
+    type = EventType.WEBHOOK_DISABLED
+    of_supplier = False
 
     webhook_id = answers.UUID("The webhook.", _ID)
     reason = answers.String("Why.", "FAILING", words=_OFF_REASONS)
 
 
-class FeedRewoundSchema(AnswerSchema):
-    """The data of `feed.rewound`."""
+class FeedRewoundSchema(EventData):
+    """The service's database was restored, or replaced by a copy that lacks what happened last.
+
+    Events that were read before may never have happened, and others have taken their place. Read again from
+    `cursor`, and leave out events whose id you know.
+    """
+
+    type = EventType.FEED_REWOUND
+    of_supplier = False
 
     cursor = answers.String("The position from which to read again.", CURSOR)
 
 
-_SchemaClass = type[AnswerSchema]
-
-
-@dataclass(frozen=True, slots=True)
-class EventKind:
-    """What the catalogue says about a type of event."""
-
-    type: EventType
-    meaning: str
-    #: The schema of its data.
-    schema: _SchemaClass
-    #: Whether it names an import supplier.
-    of_supplier: bool = True
-
-    @property
-    def example(self) -> dict[str, Any]:
-        """Return an example of an event, as webhooks send it."""
-        return {
-            "id": _ID,
-            "type": self.type.value,
-            "created_at": _MOMENT,
-            "import_supplier": "DEMO_SUPPLIER" if self.of_supplier else None,
-            "data": self.schema.example(),
-        }
-
-
-_KINDS = (
-    EventKind(
-        EventType.ACCOUNT_CREATED,
-        "A single request has created an account. Those of a batch are in `batch.progressed`.",
-        AccountCreatedSchema,
-    ),
-    EventKind(
-        EventType.ACCOUNT_FAILED,
-        "An attempt of a single request to create an account has failed. Dry runs have no events.",
-        AccountFailedSchema,
-    ),
-    EventKind(
-        EventType.ACCOUNT_WENT_LIVE,
-        "An account has gone live: the platform owns it, and it can no longer be undone.",
-        AccountWentLiveSchema,
-    ),
-    EventKind(
-        EventType.BATCH_PROGRESSED,
-        "Lines of a batch have got their outcome. One event usually has a hundred lines.",
-        BatchProgressedSchema,
-    ),
-    EventKind(EventType.BATCH_ENDED, "A batch is over.", BatchEndedSchema),
-    EventKind(
-        EventType.BATCH_THRESHOLD_REACHED,
-        "A batch has too many errors, and is paused until it is resumed.",
-        BatchThresholdReachedSchema,
-    ),
-    EventKind(
-        EventType.WAVE_APPROVAL_REQUIRED,
-        "A wave is reconciled, and waits for a decision before the next one may start.",
-        WaveApprovalRequiredSchema,
-    ),
-    EventKind(
-        EventType.RECONCILIATION_DIFFERS,
-        "The reconciliation of a wave has found differences.",
-        ReconciliationDiffersSchema,
-    ),
-    EventKind(EventType.UNDO_STARTED, "The removal of created accounts has started.", UndoStartedSchema),
-    EventKind(EventType.UNDO_ENDED, "The removal of created accounts is over.", UndoEndedSchema),
-    EventKind(
-        EventType.API_KEY_EXPIRES,
-        "An API key of the organisation expires soon. Told 30, 7 and 1 days before.",
-        ApiKeyExpiresSchema,
-        of_supplier=False,
-    ),
-    EventKind(
-        EventType.AUDIT_DAY_SEALED,
-        "A day of the service's audit is sealed, an hour after its end.",
-        AuditDaySealedSchema,
-        of_supplier=False,
-    ),
-    EventKind(
-        EventType.WEBHOOK_DISABLED,
-        "The service has switched off a webhook, which answered 410 or failed for days.",
-        WebhookDisabledSchema,
-        of_supplier=False,
-    ),
-    EventKind(
-        EventType.FEED_REWOUND,
-        "The service's database was restored, or replaced by a copy that lacks what happened last. Events "
-        "that were read before may never have happened, and others have taken their place. Read again from "
-        "`cursor`, and leave out events whose id you know.",
-        FeedRewoundSchema,
-        of_supplier=False,
-    ),
-)
 #: Every type, in the order of the documentation.
-CATALOGUE: Mapping[EventType, EventKind] = {kind.type: kind for kind in _KINDS}
+CATALOGUE: Mapping[EventType, type[EventData]] = {it.type: it for it in EventData.__subclasses__()}
 
 
 class EventSchema(AnswerSchema):

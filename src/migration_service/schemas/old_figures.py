@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from marshmallow import validates_schema
+from marshmallow import Schema, validates_schema
 from marshmallow.exceptions import ValidationError
 
 from migration_payloads.schemas import fields
 from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_service.schemas import answers
 from migration_service.schemas.control_totals import AmountsByCode, Count
-from migration_service.schemas.paging import Cursor, page_limit, row_id
+from migration_service.schemas.paging import page_arguments, row_id
 from migration_service.states import Figure, FigureBucket
 
 _BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
@@ -89,14 +89,15 @@ class OldFiguresScopeSchema(Fields):
     batch = _batch()
 
 
-class FigureDifferenceArgumentsSchema(Fields):
-    """The query string of the list of differences."""
-
-    batch = _batch()
-    bucket = fields.Choice(FigureBucket, "Only differences of this size.", FigureBucket.MORE)
-    figure = fields.Choice(Figure, "Only differences of this figure.", Figure.LEDGER_BALANCES)
-    limit = page_limit("differences")
-    cursor = Cursor("50", row_id, max_length=128)
+def difference_arguments() -> Schema:
+    """Return the query string of the list of differences."""
+    return page_arguments(
+        "differences",
+        row_id,
+        batch=_batch(),
+        bucket=fields.Choice(FigureBucket, "Only differences of this size.", FigureBucket.MORE),
+        figure=fields.Choice(Figure, "Only differences of this figure.", Figure.LEDGER_BALANCES),
+    )
 
 
 class FigureCountsAnswerSchema(AnswerSchema):

@@ -6,8 +6,10 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from marshmallow import ValidationError, missing
+from marshmallow import Schema, ValidationError, missing
 
+from migration_payloads.schemas.base import Fields
+from migration_payloads.schemas.coded import Coded
 from migration_payloads.schemas.fields import Scope, WholeNumber
 from migration_payloads.schemas.messages import Message
 
@@ -49,10 +51,21 @@ class Cursor(Scope):
             raise ValidationError(Message("This is not a cursor from a Link header.", "invalid")) from None
 
 
-def page_limit(things: str) -> PageSize:
-    """Return the parameter for the size of a page of `things`."""
+def page_arguments(things: str, read: Callable[[str], Any] = UUID, **filters: Coded) -> Schema:
+    """Return the query string of a list of `things`: its filters, the size of a page and where it starts.
+
+    `read` reads the key of an entry, or raises ValueError.
+    """
     text = f"At most this many {things}, 1 to {LARGEST_PAGE}. The Link header leads to the next page."
-    return PageSize(text, 50, load_default=50)
+    limit = PageSize(text, 50, load_default=50)
+    cursor = Cursor("019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11", read, max_length=128)
+    return Fields.from_dict({**filters, "limit": limit, "cursor": cursor})()
+
+
+def list_arguments(things: str) -> Schema:
+    """Return the query string of a list of `things` of one import supplier, or of all."""
+    of_supplier = Scope(f"Only {things} of this import supplier.", "DEMO_SUPPLIER")
+    return page_arguments(things, import_supplier=of_supplier)
 
 
 def row_id(text: str) -> int:

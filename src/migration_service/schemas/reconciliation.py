@@ -8,7 +8,7 @@ from marshmallow.exceptions import ValidationError
 from migration_payloads.schemas import fields
 from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_service.schemas import answers, control_totals
-from migration_service.schemas.deciding import decided_by
+from migration_service.schemas.deciding import decided_by, reason_of
 from migration_service.schemas.old_figures import FigureCountsAnswerSchema
 from migration_service.schemas.requests import ErrorObjectSchema
 from migration_service.states import OpenReason, Problem
@@ -367,12 +367,7 @@ class ReceiptExceptionBodySchema(CommandFields):
         "Of DIFFERING: only this account. Without it, everything that the problem concerns.", "10000003"
     )
     batch = fields.Scope("In the receipt of this batch, instead of the whole supplier.", _BATCH_ID)
-    reason = fields.Identifier(
-        "Why. It is kept: no personal data.",
-        "The meter was replaced meanwhile.",
-        required=True,
-        max_length=1_000,
-    )
+    reason = reason_of("The meter was replaced meanwhile.", "Why.")
     by = decided_by()
 
 

@@ -8,8 +8,7 @@ from migration_payloads.schemas import fields
 from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_payloads.schemas.messages import Message
 from migration_service.schemas import answers
-from migration_service.schemas.deciding import decided_by
-from migration_service.schemas.paging import Cursor, page_limit
+from migration_service.schemas.deciding import decided_by, reason_of
 from migration_service.states import UndoBlocker, UndoOutcome, UndoState
 
 BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
@@ -57,26 +56,13 @@ class UndoTargetSchema(CommandFields):
 class UndoBodySchema(UndoTargetSchema):
     """The body for starting an undo."""
 
-    reason = fields.Identifier(
-        "The reason. It is kept: no personal data.",
-        "The mapping of tariffs was wrong.",
-        required=True,
-        max_length=1_000,
-    )
+    reason = reason_of("The mapping of tariffs was wrong.")
     by = decided_by()
     overrides = fields.Values(
         fields.Choice(UndoBlocker),
         "Undo accounts although these block them. The key needs the scope `override`.",
         ["email_sent"],
     )
-
-
-class UndoListArgumentsSchema(Fields):
-    """The query string of the list of undos."""
-
-    import_supplier = fields.Scope("Only undos of this import supplier.", "DEMO_SUPPLIER")
-    limit = page_limit("undos")
-    cursor = Cursor(_UNDO_ID, max_length=128)
 
 
 class UndoResultArgumentsSchema(Fields):

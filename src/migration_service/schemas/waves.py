@@ -20,7 +20,7 @@ from migration_payloads.schemas.fields import (
     WholeNumber,
 )
 from migration_service.schemas import answers
-from migration_service.schemas.deciding import decided_by
+from migration_service.schemas.deciding import decided_by, reason_of
 from migration_service.schemas.error_threshold import WaveBrakeAnswerSchema
 from migration_service.states import WaveState, WaveWait, Weekday
 
@@ -186,12 +186,7 @@ class WaveChangeBodySchema(CommandFields):
 class WaveDecisionBodySchema(CommandFields):
     """The body for approving or stopping a wave."""
 
-    reason = Identifier(
-        "The reason. It is kept: no personal data.",
-        "Two meters are corrected by hand",
-        required=True,
-        max_length=1_000,
-    )
+    reason = reason_of("Two meters are corrected by hand")
     by = decided_by()
 
 

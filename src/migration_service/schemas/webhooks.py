@@ -5,12 +5,11 @@ from typing import Any, ClassVar
 from marshmallow import ValidationError, validates_schema
 
 from migration_payloads.schemas import fields
-from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
+from migration_payloads.schemas.base import AnswerSchema, CommandFields
 from migration_payloads.schemas.coded import Messages
 from migration_payloads.schemas.messages import Message
 from migration_service.schemas import answers
 from migration_service.schemas.events import EventType
-from migration_service.schemas.paging import Cursor, page_limit, row_id
 from migration_service.states import DeliveryFailure, DeliveryState, EndpointOff
 
 _ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
@@ -113,14 +112,6 @@ class RedeliverySchema(CommandFields):
             raise ValidationError(
                 Message("Expected exactly one of delivery_number and since.", "required"), "since"
             )
-
-
-class DeliveryListArgumentsSchema(Fields):
-    """The query string of the list of deliveries."""
-
-    state = fields.Choice(DeliveryState, "Only deliveries in this state.", "FAILED")
-    limit = page_limit("deliveries")
-    cursor = Cursor("4711", row_id, max_length=128)
 
 
 class WebhookAnswerSchema(AnswerSchema):

@@ -17,7 +17,7 @@ SECRET, OTHER = ("whsec_" + base64.b64encode(it * 32).decode() for it in (b"a", 
 
 
 def message(type: str = "batch.ended", data: object = None, *, secret: str = SECRET) -> Message:
-    body = CATALOGUE[EventType("batch.ended")].example | {"type": type}
+    body = CATALOGUE[EventType("batch.ended")].event() | {"type": type}
     text = json.dumps(body if data is None else body | {"data": data})
     signature = Webhook(secret).sign("e-1", datetime.fromtimestamp(NOW, UTC), text)
     return text.encode(), {

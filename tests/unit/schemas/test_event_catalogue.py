@@ -7,5 +7,5 @@ from support.events import check_data
 def test_each_type_is_in_the_catalogue_with_an_example_of_its_data() -> None:
     assert list(CATALOGUE) == list(EventType)
     for type_, kind in CATALOGUE.items():
-        assert kind.meaning.endswith(".")
-        check_data(type_, kind.example["data"])
+        assert kind.meaning().endswith(".")
+        check_data(type_, kind.event()["data"])

@@ -6,13 +6,14 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from apispec.core import Components
 from flask import Flask
 from flask_smorest.spec.plugins import FlaskPlugin
 
-from migration_service.blueprints.description.event_catalogue import describe_webhooks
 from migration_service.blueprints.description.examples import NUMBER, SUPPLIER
 from migration_service.blueprints.requests.description_headers import BY_STATUS, HEADERS, refer
 from migration_service.blueprints.requests.errors import RETRY_LATER_CODES
+from migration_service.schemas.events import CATALOGUE, EventData, EventSchema
 
 INFO = {
     "summary": "Moves customer accounts from another supplier into the platform.",
@@ -114,7 +115,7 @@ def complete_description(app: Flask, description: dict[str, Any]) -> dict[str, A
     for item in description["paths"].values():
         for operation in _operations(item):
             _complete_operation(operation)
-    description["webhooks"] = describe_webhooks()
+    description["webhooks"] = _webhooks()
     tags = [tag | {"name": _tag(tag["name"])} for tag in description.get("tags", [])]
     description["tags"] = [_ACCESS, *tags]
     return description
@@ -201,3 +202,44 @@ def _response(status: int, code: str, when: str) -> dict[str, Any]:
             }
         },
     }
+
+
+def add_event_schemas(components: Components) -> None:
+    """Add the schema of an event, and that of the data of each type."""
+    components.schema(_name(EventSchema), schema=EventSchema)
+    for kind in CATALOGUE.values():
+        components.schema(_name(kind), schema=kind)
+
+
+def _webhooks() -> dict[str, Any]:
+    """Return the requests that tell of events, by their type (OpenAPI 3.1)."""
+    return {kind.type.value: {"post": _webhook(kind)} for kind in CATALOGUE.values()}
+
+
+def _webhook(kind: type[EventData]) -> dict[str, Any]:
+    about = {
+        "type": "object",
+        "properties": {
+            "type": {"const": kind.type.value, "description": "The type."},
+            "data": {"$ref": _reference(kind), "description": "What happened."},
+        },
+        "required": ["type", "data"],
+    }
+    media = {"schema": {"allOf": [{"$ref": _reference(EventSchema)}, about]}, "example": kind.event()}
+    return {
+        "operationId": f"receive_{kind.type.value.replace('.', '_')}",
+        "summary": kind.meaning().partition(". ")[0].rstrip("."),
+        "description": kind.meaning(),
+        "tags": ["Events"],
+        "security": [],
+        "requestBody": {"required": True, "content": {"application/json": media}},
+        "responses": {"2XX": {"description": "The event was received."}},
+    }
+
+
+def _reference(schema: type) -> str:
+    return f"#/components/schemas/{_name(schema)}"
+
+
+def _name(schema: type) -> str:
+    return schema.__name__.removesuffix("Schema")

@@ -9,14 +9,14 @@ from pathlib import Path
 import flask
 import flask_swagger_ui
 from flask import Flask, Response, request, send_from_directory
-from flask_smorest import Api, Blueprint
+from flask_smorest import Api
+from flask_smorest.response import ResponseMixin
 
 from migration_payloads.schemas.base import Fields
 from migration_payloads.schemas.json import encode_json
 from migration_service import errors
-from migration_service.blueprints.description.document import complete_description
+from migration_service.blueprints.description.document import add_event_schemas, complete_description
 from migration_service.blueprints.description.error_catalogue import field_errors, meaning_of, rule_errors
-from migration_service.blueprints.description.event_catalogue import add_event_schemas
 from migration_service.blueprints.description.examples import NUMBER
 from migration_service.blueprints.requests.describing import View, described_body, only_describe
 from migration_service.blueprints.requests.errors import error_body, status_of
@@ -54,7 +54,6 @@ _EVERYWHERE: tuple[type[errors.ServiceError], ...] = (
 
 
 def answers_errors(
-    blueprint: Blueprint,
     *classes: type[errors.ServiceError],
     body: type[Fields] = ErrorBodySchema,
     as_answered: Callable[[errors.InvalidError], errors.InvalidError] = lambda error: error,
@@ -78,7 +77,7 @@ def answers_errors(
         for status, group in groupby(listed, key=status_of):
             members = list(group)
             lines = [f"* `{error.code}`: {meaning_of(error)}{_codes_within(error)}" for error in members]
-            describe = blueprint.alt_response(
+            describe = ResponseMixin().alt_response(
                 status.value,
                 schema=body if status == HTTPStatus.BAD_REQUEST else ErrorBodySchema,
                 description=f"{HTTPStatus(status).phrase}\n\n" + "\n".join(lines),

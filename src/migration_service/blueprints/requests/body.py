@@ -127,7 +127,6 @@ def too_large() -> RequestEntityTooLarge:
 
 
 def json_body(
-    blueprint: Blueprint,
     schema: Schema,
     example: Any = None,
     find_misfits: Callable[[Any], Sequence[ErrorItem]] | None = None,
@@ -156,7 +155,7 @@ def json_body(
             return view(*args, data, **kwargs)
 
         vars(wrapper)[_FIND_ERRORS] = find_errors
-        return document_body(blueprint, schema, example)(wrapper)
+        return document_body(schema, example)(wrapper)
 
     return decorate
 
@@ -173,27 +172,26 @@ def add_request_errors(view: View, find_errors: Callable[[], Sequence[ErrorItem]
     vars(view)[_FIND_ERRORS] = lambda: [*find_errors(), *of_view()]
 
 
-def document_body(blueprint: Blueprint, schema: Schema, example: Any = None) -> Callable[[View], View]:
+def document_body(schema: Schema, example: Any = None) -> Callable[[View], View]:
     """Describe the request's body in OpenAPI without reading it."""
     media: dict[str, Any] = {"schema": type(schema)}
     if example is not None:
         media["example"] = example
     body = {"required": True, "content": {"application/json": media}}
-    return only_describe(blueprint.doc(requestBody=body))
+    return only_describe(Blueprint.doc(requestBody=body))
 
 
-def document_parameters(blueprint: Blueprint, *parameters: dict[str, Any]) -> Callable[[View], View]:
+def document_parameters(*parameters: dict[str, Any]) -> Callable[[View], View]:
     """Describe further parameters of the operation in OpenAPI."""
 
     def decorate(view: View) -> View:
         known = getattr(view, "_apidoc", {}).get("manual_doc", {}).get("parameters", [])
-        return only_describe(blueprint.doc(parameters=[*known, *parameters]))(view)
+        return only_describe(Blueprint.doc(parameters=[*known, *parameters]))(view)
 
     return decorate
 
 
 def query_arguments(
-    blueprint: Blueprint,
     schema: Schema,
     hints: Mapping[str, str] = MappingProxyType({}),
     find_errors: Callable[[], Sequence[ErrorItem]] | None = None,
@@ -234,7 +232,7 @@ def query_arguments(
         vars(wrapper)[_FIND_ERRORS] = of_body
         add_request_errors(wrapper, lambda: load_query()[1])
         vars(wrapper)[_IS_CLOSED] = True
-        return document_parameters(blueprint, *parameters)(wrapper)
+        return document_parameters(*parameters)(wrapper)
 
     return decorate
 

@@ -13,8 +13,7 @@ from hashlib import sha256
 from typing import Any, cast
 from uuid import UUID
 
-from flask import Response, g, request
-from flask_smorest import Blueprint
+from flask import Response, g, jsonify, request
 from sqlalchemy.orm import Session
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
@@ -41,7 +40,6 @@ KEY_ERRORS = (errors.IdempotencyKeyReusedError, errors.IdempotencyRequestInProgr
 
 
 def idempotent(
-    blueprint: Blueprint,
     replay_attempt: Callable[[UUID], Any] | None = None,
     as_error: Callable[[errors.InvalidError], errors.InvalidError] = lambda error: error,
     opened: Callable[[bytes], bytes] = bytes,
@@ -82,7 +80,7 @@ def idempotent(
             return replay_attempt(earlier.attempt_id) if replay_attempt else None
 
         add_request_errors(wrapper, find_key_fault)
-        return document_parameters(blueprint, KEY)(wrapper)
+        return document_parameters(KEY)(wrapper)
 
     return decorate
 
@@ -112,11 +110,31 @@ def keyed_request() -> keys.KeyedRequest | None:
     return cast(keys.KeyedRequest | None, g.get("keyed_request"))
 
 
+def answer_with_effect(
+    session: Session,
+    body: Any,
+    status: int,
+    location: str | None = None,
+    *,
+    closed: Callable[[bytes], bytes] = bytes,
+    subject: UUID | None = None,
+) -> Response:
+    """Return the response with this JSON body, and keep it in the transaction of its effect.
+
+    `closed` and `subject` are those of `keep_with_effect`.
+    """
+    answer = jsonify(body)
+    answer.status_code = status
+    if location is not None:
+        answer.headers["Location"] = location
+    keep_with_effect(session, answer, closed, subject)
+    return answer
+
+
 def keep_with_effect(
     session: Session,
     answer: Response,
     closed: Callable[[bytes], bytes] = bytes,
-    *,
     subject: UUID | None = None,
 ) -> None:
     """Store the response in the transaction of its effect, with the body as `closed` returns it.
