@@ -12,9 +12,11 @@ import re
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from ipaddress import ip_address
+from typing import Any
 
-from flask import Blueprint, Response, current_app, request
+from flask import Blueprint, Response, request
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
@@ -25,27 +27,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from migration_service.blueprints.requests.resources import Resources, resources
 from migration_service.connections import try_write
 from migration_service.errors import NotFoundError, UnauthenticatedError
+from migration_service.metrics import shared as measured
 from migration_service.metrics.broker import read_broker
 from migration_service.metrics.disks import read_disks
 from migration_service.metrics.process import CONTENT_TYPE, exposition
-from migration_service.metrics.shared import (
-    SECONDS_BUCKETS,
-    WAIT_BUCKETS,
-    Times,
-    read_counts,
-    read_queue_waits,
-    read_task_times,
-    read_vendor_calls,
-)
 from migration_service.services.events.horizon import find_holder
 from migration_service.services.processing.slots import Slots
-from migration_service.services.reporting.counts import (
-    OpenBatches,
-    list_replication_slots,
-    read_database_bytes,
-    read_in_progress,
-    read_open_batches,
-)
+from migration_service.services.reporting import counts as counting
 from migration_service.services.setup.backups import find_last_backup
 from migration_service.services.waves.reading import WaitingWave, list_waiting
 from migration_service.services.waves.states import DECIDABLE
@@ -78,42 +66,39 @@ class ServiceMetrics(Collector):
             return self._known
 
     def _read(self) -> Iterator[Metric]:
-        up = GaugeMetricFamily(
-            "migration_part_up", "Whether a part answers and accepts writes.", labels=["part"]
-        )
+        up: list[tuple[str, int]] = []
         for part, read, expected in (
             ("database", self._read_database, SQLAlchemyError),
             ("redis", self._read_redis, RedisError),
         ):
             try:
                 yield from list(read())
-                up.add_metric([part], 0 if part == "database" and self._commits.commits_wait() else 1)
+                up.append((part, 0 if part == "database" and self._commits.commits_wait() else 1))
             except expected as error:
                 logger.warning("%s is unavailable for /metrics: %s", part, type(error).__name__)
-                up.add_metric([part], 0)
-        yield up
-        yield from self._read_disks()
-
-    def _read_disks(self) -> Iterator[Metric]:
-        free = GaugeMetricFamily(
+                up.append((part, 0))
+        yield _gauge("migration_part_up", "Whether a part answers and accepts writes.", ["part"], up)
+        disks = read_disks(self._settings.home, self._settings.upload_folder)
+        yield _gauge(
             "migration_disk_free_bytes",
             "Free bytes on the disk of a folder of this machine.",
-            labels=["folder"],
+            ["folder"],
+            ((disk.kept, disk.free) for disk in disks),
         )
-        size = GaugeMetricFamily("migration_disk_size_bytes", "The size of that disk.", labels=["folder"])
-        for disk in read_disks(self._settings.home, self._settings.upload_folder):
-            free.add_metric([disk.kept], disk.free)
-            size.add_metric([disk.kept], disk.size)
-        yield free
-        yield size
+        yield _gauge(
+            "migration_disk_size_bytes",
+            "The size of that disk.",
+            ["folder"],
+            ((disk.kept, disk.size) for disk in disks),
+        )
 
     def _read_database(self) -> Iterator[Metric]:
         with self._Session.begin() as session:
-            now = read_in_progress(session)
-            batches = read_open_batches(session)
+            now = counting.read_in_progress(session)
+            batches = counting.read_open_batches(session)
             waiting = list_waiting(session)
-            stored = read_database_bytes(session)
-            replication_slots = list_replication_slots(session)
+            stored = counting.read_database_bytes(session)
+            replication_slots = counting.list_replication_slots(session)
             holder = find_holder(session)
             backup = find_last_backup(session)
             database_time = session.scalar(select(func.extract("epoch", func.clock_timestamp())))
@@ -130,18 +115,18 @@ class ServiceMetrics(Collector):
                 "The time since the last backup, as `migration-service backups taken` was told.",
                 value=max(0.0, time.time() - backup.timestamp()),
             )
-        held = GaugeMetricFamily(
+        yield _gauge(
             "migration_replication_slot_held_bytes",
             "Bytes of WAL that a replication slot retains.",
-            labels=["slot"],
+            ["slot"],
+            ((slot.name, slot.held_bytes) for slot in replication_slots),
         )
-        active = GaugeMetricFamily(
-            "migration_replication_slot_active", "Whether a replication slot is read.", labels=["slot"]
+        yield _gauge(
+            "migration_replication_slot_active",
+            "Whether a replication slot is read.",
+            ["slot"],
+            ((slot.name, slot.active) for slot in replication_slots),
         )
-        for slot in replication_slots:
-            held.add_metric([slot.name], slot.held_bytes)
-            active.add_metric([slot.name], slot.active)
-        yield from (held, active)
         yield GaugeMetricFamily(
             "migration_attempts_in_progress",
             "Accounts that are being created, for requests and for batches.",
@@ -176,57 +161,51 @@ class ServiceMetrics(Collector):
             "Time since the sweep last compared the slots with the database. Beat starts a sweep every 5 s.",
             value=math.inf if age is None else age,
         )
-        yield from self._read_queues()
-        yield _histogram(
-            "migration_task_duration_seconds",
-            "Tasks by name and outcome.",
-            ["task", "state"],
-            read_task_times(self._redis),
-        )
-        yield _histogram(
-            "migration_vendor_call_duration_seconds",
-            "Calls to payment vendors by outcome, including retries.",
-            ["vendor", "outcome"],
-            read_vendor_calls(self._redis),
-        )
-        yield _histogram(
-            "migration_queue_wait_seconds",
-            "The time that messages waited in their queue before a worker started on them.",
-            ["queue"],
-            read_queue_waits(self._redis),
-            WAIT_BUCKETS,
-        )
-        yield from self._read_counts()
-
-    def _read_queues(self) -> Iterator[Metric]:
         counts = read_broker(self._redis, QUEUES, KEY_PREFIX)
-        waiting = GaugeMetricFamily(
-            "migration_queue_messages", "Messages that no worker has taken.", labels=["queue"]
+        yield _gauge(
+            "migration_queue_messages",
+            "Messages that no worker has taken.",
+            ["queue"],
+            counts.waiting.items(),
         )
-        for queue, length in counts.waiting.items():
-            waiting.add_metric([queue], length)
-        yield waiting
         yield GaugeMetricFamily(
             "migration_unacknowledged_messages",
             "Messages that workers have taken and not finished.",
             value=counts.unacknowledged,
         )
+        yield _histogram(
+            "migration_task_duration_seconds",
+            "Tasks by name and outcome.",
+            ["task", "state"],
+            measured.read_task_times(self._redis),
+        )
+        yield _histogram(
+            "migration_vendor_call_duration_seconds",
+            "Calls to payment vendors by outcome, including retries.",
+            ["vendor", "outcome"],
+            measured.read_vendor_calls(self._redis),
+        )
+        yield _histogram(
+            "migration_queue_wait_seconds",
+            "The time that messages waited in their queue before a worker started on them.",
+            ["queue"],
+            measured.read_queue_waits(self._redis),
+            measured.WAIT_BUCKETS,
+        )
+        yield from self._read_counts()
 
     def _read_counts(self) -> Iterator[Metric]:
-        counts = read_counts(self._redis)
+        counts = measured.read_counts(self._redis)
         if counts is None:
             return
-        accounts = GaugeMetricFamily(
-            "migration_accounts", "Account import processes.", labels=["supplier", "state"]
+        yield _gauge(
+            "migration_accounts", "Account import processes.", ["supplier", "state"], counts["accounts"]
         )
-        for supplier, state, count in counts["accounts"]:
-            accounts.add_metric([supplier, state], count)
         attempts = CounterMetricFamily(
             "migration_attempts", "Attempts that ended.", labels=["outcome", "code"]
         )
         for outcome, code, count in counts["attempts"]:
             attempts.add_metric([outcome, code], count)
-        yield accounts
         yield attempts
         yield GaugeMetricFamily(
             "migration_counted_timestamp_seconds",
@@ -235,12 +214,20 @@ class ServiceMetrics(Collector):
         )
 
 
+def _gauge(name: str, about: str, labels: list[str], rows: Iterable[tuple[Any, ...]]) -> Metric:
+    """Return a gauge with a value for each row: its labels, and the number."""
+    gauge = GaugeMetricFamily(name, about, labels=labels)
+    for *labelled, number in rows:
+        gauge.add_metric(labelled, number)
+    return gauge
+
+
 def _histogram(
     name: str,
     about: str,
     labels: list[str],
-    found: Iterable[Times],
-    buckets: Sequence[float] = SECONDS_BUCKETS,
+    found: Iterable[measured.Times],
+    buckets: Sequence[float] = measured.SECONDS_BUCKETS,
 ) -> Metric:
     limits = [*map(str, buckets), "+Inf"]
     histogram = HistogramMetricFamily(name, about, labels=labels)
@@ -250,36 +237,31 @@ def _histogram(
     return histogram
 
 
-def _batch_metrics(suppliers: list[OpenBatches]) -> Iterator[Metric]:
-    batches = GaugeMetricFamily(
-        "migration_open_batches", "Batches that have not ended.", labels=["supplier", "state"]
+def _batch_metrics(suppliers: list[counting.OpenBatches]) -> Iterator[Metric]:
+    yield _gauge(
+        "migration_open_batches",
+        "Batches that have not ended.",
+        ["supplier", "state"],
+        ((it.import_supplier, *count) for it in suppliers for count in it.batches.items()),
     )
-    lines = GaugeMetricFamily(
+    yield _gauge(
         "migration_open_batch_lines",
         "Lines of the batches that have not ended.",
-        labels=["supplier", "status"],
+        ["supplier", "status"],
+        ((it.import_supplier, *count) for it in suppliers for count in it.lines.items()),
     )
-    idle = GaugeMetricFamily(
+    yield _gauge(
         "migration_batch_idle_seconds",
         "The longest time for which no line of a running batch has been processed.",
-        labels=["supplier"],
+        ["supplier"],
+        ((it.import_supplier, it.idle_seconds) for it in suppliers),
     )
-    paused = GaugeMetricFamily(
+    yield _gauge(
         "migration_batches_paused_by_errors",
         "Batches that the error threshold has paused.",
-        labels=["supplier"],
+        ["supplier"],
+        ((it.import_supplier, it.paused_by_errors) for it in suppliers),
     )
-    for supplier in suppliers:
-        paused.add_metric([supplier.import_supplier], supplier.paused_by_errors)
-        idle.add_metric([supplier.import_supplier], supplier.idle_seconds)
-        for state, count in supplier.batches.items():
-            batches.add_metric([supplier.import_supplier, state], count)
-        for status, count in supplier.lines.items():
-            lines.add_metric([supplier.import_supplier, status], count)
-    yield batches
-    yield lines
-    yield idle
-    yield paused
 
 
 def _read_decisions(suppliers: set[str], waiting: list[WaitingWave]) -> Metric:
@@ -288,19 +270,18 @@ def _read_decisions(suppliers: set[str], waiting: list[WaitingWave]) -> Metric:
     for it in waiting:
         key = (it.import_supplier, it.wave.state)
         longest[key] = max(longest.get(key, 0.0), it.seconds)
-    metric = GaugeMetricFamily(
+    return _gauge(
         "migration_wave_decision_age_seconds",
         "The longest time for which a reconciled wave has waited for a person to decide.",
-        labels=["supplier", "found"],
+        ["supplier", "found"],
+        ((*labels, seconds) for labels, seconds in sorted(longest.items())),
     )
-    for labels, seconds in sorted(longest.items()):
-        metric.add_metric(labels, seconds)
-    return metric
 
 
 blueprint = Blueprint("metrics", __name__)
 
-_EXTENSION = "migration_service_metrics"
+# What was read is kept in it for a moment.
+_metrics_of = cache(ServiceMetrics)
 #: Headers that a proxy adds. If one is present, the address does not show whether the client is local.
 _PROXY_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via")
 _LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.ASCII)
@@ -312,7 +293,7 @@ def metrics() -> Response:
     settings = resources().settings
     _require_permission(settings.metrics_token)
     return Response(
-        exposition(_service_metrics(), shared_folder=settings.metrics_folder), content_type=CONTENT_TYPE
+        exposition(_metrics_of(resources()), shared_folder=settings.metrics_folder), content_type=CONTENT_TYPE
     )
 
 
@@ -333,12 +314,3 @@ def _asked_from_here() -> bool:
     # A client of a Unix socket has no address.
     is_here = peer == "" or (peer is not None and ip_address(peer).is_loopback)
     return not forwarded and named_here and is_here
-
-
-def _service_metrics() -> ServiceMetrics:
-    known = current_app.extensions.get(_EXTENSION)
-    if not isinstance(known, ServiceMetrics):
-        shared = resources()
-        known = ServiceMetrics(shared)
-        current_app.extensions[_EXTENSION] = known
-    return known
