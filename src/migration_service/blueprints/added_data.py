@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial, wraps
+from functools import wraps
 from typing import Any
 
 from flask import Response
@@ -44,8 +44,6 @@ blueprint = make_blueprint(
     "added_data", "", "Add notes, transactions, statements and payment instructions to an imported account."
 )
 
-_TRANSACTIONS = added_data.TransactionsRequestSchema()
-
 
 def _add(body: PostedBody, arguments: dict[str, Any], service: Callable[[Session], Accepted]) -> Response:
     """Call a service in a transaction and respond with its result. A dry run is rolled back.
@@ -61,19 +59,36 @@ def _add(body: PostedBody, arguments: dict[str, Any], service: Callable[[Session
     return answer
 
 
-def _posted_body(schema: added_data.AddedDataSchema, check: Check, example: Any) -> Callable[[View], View]:
-    """Pass the request's body to the view. Raise RequestFailedValidationError with all its errors."""
+def _posted(
+    schema: added_data.AddedDataSchema,
+    example: Any,
+    check: Check | None = None,
+    arguments: added_data.AddedDataArgumentsSchema | None = None,
+) -> Callable[[View], View]:
+    """Pass the query string and the body to the view. Raise RequestFailedValidationError with all errors.
+
+    Without a `check` of bodies with errors, the view reports those.
+    """
+
+    def find_errors() -> Sequence[errors.ErrorItem]:
+        try:
+            body = load_posted(schema, read_json())
+            return [*body.errors, *find_unknown_names(body.data)]
+        except errors.InvalidError as error:
+            return error.errors
 
     def decorate(view: View) -> View:
         @wraps(view)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             body = load_posted(schema, read_json())
-            if body.errors:
+            if check and body.errors:
                 with telling_unknown_names(body.data), resources().Session.begin() as session:
                     check_form(session, caller(), body, check)
             return view(*args, body, **kwargs)
 
-        return document_body(schema, example)(wrapper)
+        described = document_body(schema, example)(wrapper)
+        given = arguments or added_data.AddedDataArgumentsSchema()
+        return query_arguments(given, find_errors=find_errors)(described)
 
     return decorate
 
@@ -93,7 +108,7 @@ def _answers(schema: Any, report: type[Fields], example: Any) -> Callable[[View]
     return lambda view: added(dry_run(view))
 
 
-_NOTES, _TRANSACTIONS_EXAMPLE, _STATEMENTS, _INSTRUCTION = (
+_NOTES, _TRANSACTIONS, _STATEMENTS, _INSTRUCTION = (
     example_of(it) | STAGED
     for it in (
         added_data.NotesRequestSchema,
@@ -102,22 +117,6 @@ _NOTES, _TRANSACTIONS_EXAMPLE, _STATEMENTS, _INSTRUCTION = (
         added_data.PaymentInstructionRequestSchema,
     )
 )
-
-
-def _find_errors(schema: added_data.AddedDataSchema) -> Sequence[errors.ErrorItem]:
-    """Return the errors of the body, for a request whose parameters are wrong."""
-    try:
-        body = load_posted(schema, read_json())
-        return [*body.errors, *find_unknown_names(body.data)]
-    except errors.InvalidError as error:
-        return error.errors
-
-
-def _arguments(
-    body: added_data.AddedDataSchema, schema: added_data.AddedDataArgumentsSchema | None = None
-) -> Callable[[View], View]:
-    arguments = schema or added_data.AddedDataArgumentsSchema()
-    return query_arguments(arguments, find_errors=partial(_find_errors, body))
 
 
 @blueprint.post("/notes/create/")
@@ -130,8 +129,7 @@ def _arguments(
 @answers_errors(
     errors.ImportSupplierNotFoundError, errors.AccountNotFoundError, errors.AccountErasedError, *KEY_ERRORS
 )
-@_arguments(added_data.NotesRequestSchema())
-@_posted_body(added_data.NotesRequestSchema(), check_notes, _NOTES)
+@_posted(added_data.NotesRequestSchema(), _NOTES, check_notes)
 def create_notes(arguments: dict[str, Any], body: PostedBody) -> Response:
     """Add notes to an account
 
@@ -146,12 +144,12 @@ def create_notes(arguments: dict[str, Any], body: PostedBody) -> Response:
 
 
 def _as_transaction_error(view: View) -> View:
-    """Read the body, and give every 400 the body of section 4.9."""
+    """Give every 400 the body of section 4.9."""
 
     @wraps(view)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
-            return view(*args, read_json(), **kwargs)
+            return view(*args, **kwargs)
         except errors.InvalidError as error:
             raise _transaction_error(error) from error
 
@@ -176,12 +174,13 @@ def _transaction_example(error: errors.InvalidError) -> errors.TransactionImport
         error, errors.TransactionOutsideOpenPeriodError | errors.TransactionIdAlreadyUsedError
     )
     return errors.TransactionImportError(
-        error, _TRANSACTIONS_EXAMPLE["transactions"][0] if about_a_transaction else None
+        error, _TRANSACTIONS["transactions"][0] if about_a_transaction else None
     )
 
 
 @blueprint.post("/transactions/create/")
-@idempotent(as_error=_transaction_error)
+@_as_transaction_error
+@idempotent()
 @_answers(
     added_data.TransactionResultsSchema,
     added_data.TransactionsReportSchema,
@@ -197,10 +196,12 @@ def _transaction_example(error: errors.InvalidError) -> errors.TransactionImport
     body=added_data.TransactionErrorBodySchema,
     as_answered=_transaction_example,
 )
-@_as_transaction_error
-@document_body(_TRANSACTIONS, _TRANSACTIONS_EXAMPLE)
-@_arguments(_TRANSACTIONS, added_data.TransactionArgumentsSchema())
-def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
+@_posted(
+    added_data.TransactionsRequestSchema(),
+    _TRANSACTIONS,
+    arguments=added_data.TransactionArgumentsSchema(),
+)
+def create_transactions(arguments: dict[str, Any], body: PostedBody) -> Response:
     """Add financial transactions to an account: all of them, or none
 
     They change the ledger's balance. A transaction that was already added is skipped. One outside the open
@@ -211,7 +212,6 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     correction is never skipped as a repeat. With check_previously_added=false every known transaction_id is
     an error, so that no transaction is added twice. A 400 lists the errors of all transactions.
     """
-    body = load_posted(_TRANSACTIONS, payload)
     how = {name: arguments[name] for name in ("check_previously_added", "force_add_to_current_statement")}
     with telling_unknown_names(body.data):
         return _add(body, arguments, lambda session: add_transactions(session, caller(), body, **how))
@@ -227,8 +227,7 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     errors.HistoricalStatementAlreadyExistsError,
     *KEY_ERRORS,
 )
-@_arguments(added_data.StatementsRequestSchema())
-@_posted_body(added_data.StatementsRequestSchema(), check_statements, _STATEMENTS)
+@_posted(added_data.StatementsRequestSchema(), _STATEMENTS, check_statements)
 def create_historical_statements(arguments: dict[str, Any], body: PostedBody) -> Response:
     """Add statements from before the migration to an account
 
@@ -255,8 +254,7 @@ def create_historical_statements(arguments: dict[str, Any], body: PostedBody) ->
     errors.PaymentVendorUnavailableError,
     *KEY_ERRORS,
 )
-@_arguments(added_data.PaymentInstructionRequestSchema())
-@_posted_body(added_data.PaymentInstructionRequestSchema(), check_instruction, _INSTRUCTION)
+@_posted(added_data.PaymentInstructionRequestSchema(), _INSTRUCTION, check_instruction)
 def create_payment_instruction(arguments: dict[str, Any], body: PostedBody) -> Response:
     """Add a payment instruction to an account, once its vendor has confirmed it
 

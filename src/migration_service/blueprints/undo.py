@@ -93,8 +93,10 @@ def start(body: dict[str, Any]) -> Response:
         may_override = Scope.OVERRIDE in (caller().scopes or ())  # a key without limits may not
         role = OperatorRole.ADMINISTER if may_override else None
         order = read_order(session, body)
-        undo_id = str(start_undo(session, order, role=role, on_accepted=_begin_answer))
-        answer = answer_with_effect(session, _report(session, undo_id), 202, _location(undo_id))
+        undo_id = start_undo(
+            session, order, role=role, on_accepted=lambda undo_id: begin_answer(202, _location(undo_id))
+        )
+        answer = answer_with_effect(session, _report(session, str(undo_id)), 202, _location(undo_id))
     jobs.dispatch(resources().celery, resources().Session, jobs.UNDOS)
     return answer
 
@@ -172,11 +174,7 @@ def read_order(session: Session, body: dict[str, Any]) -> UndoOrder:
     )
 
 
-def _begin_answer(undo_id: UUID) -> None:
-    begin_answer(202, _location(undo_id))
-
-
-def _location(undo_id: object) -> str:
+def _location(undo_id: UUID) -> str:
     return url_for("undo.get_undo", undo_id=undo_id)
 
 

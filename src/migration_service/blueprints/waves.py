@@ -76,7 +76,13 @@ def plan(body: dict[str, Any]) -> Any:
         with telling_unknown_names(body):
             order = read_plan(body, now=clock.read_clock(session), api_key_id=sender.api_key_id)
         supplier = supplier_in_body(session, body)
-        made = plan_waves(session, supplier, order, quotas, on_accepted=_begin_answer)
+        made = plan_waves(
+            session,
+            supplier,
+            order,
+            quotas,
+            on_accepted=lambda plan_id: begin_answer(201, _location(plan_id)),
+        )
         report = waves.WavePlanAnswerSchema().dump(report_plan(session, made))
         return answer_with_effect(session, report, 201, _location(made.id))
 
@@ -194,10 +200,6 @@ def stop(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     again.
     """
     return _act(plan_id, number, lambda *args: acts.stop_wave(*args, **body))
-
-
-def _begin_answer(plan_id: UUID) -> None:
-    begin_answer(201, _location(plan_id))
 
 
 def _location(plan_id: UUID) -> str:

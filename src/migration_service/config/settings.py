@@ -287,20 +287,17 @@ class Settings:
     @property
     def token_keys(self) -> tuple[str, ...]:
         """The keys whose tokens are accepted. The first one signs."""
-        others = (key.strip() for key in self.accepted_secret_keys.split(","))
-        return (self.secret_key, *(key for key in others if key))
+        return (self.secret_key, *_listed(self.accepted_secret_keys))
 
     @property
     def alert_recipients(self) -> tuple[str, ...]:
         """The distinct addresses to which alerts are sent."""
-        given = (address.strip() for address in self.alert_emails.split(","))
-        return tuple(dict.fromkeys(filter(None, given)))
+        return tuple(dict.fromkeys(_listed(self.alert_emails)))
 
     @property
     def webhook_keys(self) -> tuple[str, ...]:
         """The keys that encrypt the secrets of webhooks. The first one encrypts."""
-        given = (key.strip() for key in self.webhook_secret_keys.split(","))
-        return tuple(filter(None, given))
+        return _listed(self.webhook_secret_keys)
 
     @classmethod
     def from_env(
@@ -346,6 +343,11 @@ class Settings:
                 "MIGRATION_SERVICE_OPENID_ISSUER needs MIGRATION_SERVICE_OPENID_CLIENT_ID and "
                 "MIGRATION_SERVICE_OPENID_CLIENT_SECRET."
             )
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """Return what is separated by commas."""
+    return tuple(filter(None, (it.strip() for it in text.split(","))))
 
 
 def is_setting(variable: str) -> bool:

@@ -1,6 +1,7 @@
 """/metrics: access, and the metrics. The dashboard and the alert rules use those that exist."""
 
 import re
+import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -64,6 +65,15 @@ def test_without_a_token_only_clients_of_this_machine_are_answered(
 ) -> None:
     client = make_client(replace(migrated, trusted_proxies=proxies))
     assert client.get("/metrics", environ_overrides=environ).status_code == status
+
+
+def test_the_disk_of_uploads_has_a_size_and_less_that_is_free(
+    migrated: Settings, make_client: MakeClient, tmp_path: Path
+) -> None:
+    samples = read_samples(make_client(replace(migrated, upload_folder=str(tmp_path))))
+    size = value(samples, "migration_disk_size_bytes", folder="uploads")
+    assert size == shutil.disk_usage(tmp_path).total
+    assert 0 < value(samples, "migration_disk_free_bytes", folder="uploads") < size
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import logging
 import random
-from collections.abc import Callable
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Any
@@ -15,6 +14,8 @@ from werkzeug.exceptions import HTTPException
 from migration_payloads.schemas.base import limit_errors
 from migration_payloads.schemas.json import encode_json
 from migration_service import errors
+from migration_service.blueprints.requests.resources import resources
+from migration_service.services.setup.names import find_removed
 
 logger = logging.getLogger(__name__)
 
@@ -77,28 +78,12 @@ def error_body(error: errors.ServiceError) -> dict[str, Any]:
     return {"detail": error.detail, "code": error.code, "errors": items, **error.extra_fields()}
 
 
-def register_error_handlers(
-    app: Flask,
-    note_refused: Callable[[errors.PermissionDeniedError], None],
-    find_removed: Callable[..., errors.ServiceError | None],
-) -> None:
-    """Answer every error of `app` with the body of section 7.2.
-
-    `note_refused` is told of denied permissions. `find_removed` is that of `services.setup.names`.
-    """
-
-    def permission_denied(error: errors.PermissionDeniedError) -> Response:
-        note_refused(error)
-        return _service_error(error)
-
-    def refused_by_database(error: IntegrityError) -> Response:
-        removed = find_removed(error, in_path="import_supplier_code" in (request.view_args or ()))
-        return _unexpected_error(error) if removed is None else _service_error(removed)
-
+def register_error_handlers(app: Flask) -> None:
+    """Answer every error of `app` with the body of section 7.2."""
     app.register_error_handler(errors.ServiceError, _service_error)
-    app.register_error_handler(errors.PermissionDeniedError, permission_denied)
+    app.register_error_handler(errors.PermissionDeniedError, _permission_denied)
     app.register_error_handler(HTTPException, _http_error)
-    app.register_error_handler(IntegrityError, refused_by_database)
+    app.register_error_handler(IntegrityError, _refused_by_database)
     app.register_error_handler(OperationalError, _database_unavailable)
     app.register_error_handler(PoolTimeoutError, _database_unavailable)
     app.register_error_handler(Exception, _unexpected_error)
@@ -116,6 +101,11 @@ def _service_error(error: errors.ServiceError) -> Response:
     return response
 
 
+def _permission_denied(error: errors.PermissionDeniedError) -> Response:
+    resources().refusals.note_refused_request(error)
+    return _service_error(error)
+
+
 _NO_SUCH_PATH = (
     "There is nothing at this path. /v1/openapi.json describes every path, and /v1/docs/ shows it as a page."
 )
@@ -130,11 +120,15 @@ def _http_error(error: HTTPException) -> Response:
         detail = (
             f"This path does not take {request.method}. It takes {' and '.join(sorted(allowed.split(', ')))}."
         )
-    answer = jsonify(_plain_body(detail or HTTPStatus(status).phrase, code))
-    answer.status_code = status
+    answer = _plain_answer(status, code, detail or HTTPStatus(status).phrase)
     if allowed:
         answer.headers["Allow"] = allowed
     return answer
+
+
+def _refused_by_database(error: IntegrityError) -> Response:
+    removed = find_removed(error, in_path="import_supplier_code" in (request.view_args or ()))
+    return _unexpected_error(error) if removed is None else _service_error(removed)
 
 
 def _database_unavailable(error: Exception) -> Response:
@@ -144,10 +138,13 @@ def _database_unavailable(error: Exception) -> Response:
 
 def _unexpected_error(_error: Exception) -> Response:
     logger.exception("An unexpected error")
-    answer = jsonify(_plain_body("An unexpected error. Nothing was changed.", "error"))
-    answer.status_code = HTTPStatus.INTERNAL_SERVER_ERROR
+    return _plain_answer(
+        HTTPStatus.INTERNAL_SERVER_ERROR, "error", "An unexpected error. Nothing was changed."
+    )
+
+
+def _plain_answer(status: int, code: str, detail: str) -> Response:
+    items = [errors.ErrorItem(code, detail).to_dict()]
+    answer = jsonify({"detail": detail, "code": code, "errors": items})
+    answer.status_code = status
     return answer
-
-
-def _plain_body(detail: str, code: str) -> dict[str, Any]:
-    return {"detail": detail, "code": code, "errors": [{"detail": detail, "code": code, "attr": None}]}

@@ -41,31 +41,29 @@ KEY_ERRORS = (errors.IdempotencyKeyReusedError, errors.IdempotencyRequestInProgr
 
 def idempotent(
     replay_attempt: Callable[[UUID], Any] | None = None,
-    as_error: Callable[[errors.InvalidError], errors.InvalidError] = lambda error: error,
     opened: Callable[[bytes], bytes] = bytes,
 ) -> Callable[[View], View]:
     """Answer a repeated request with the same Idempotency-Key in the same way as the first one.
 
     Place it above every decorator that changes the response. `replay_attempt` is for requests that start an
     attempt, and makes the response if the first request did. A second attempt is refused anyway, so their
-    keys are only looked up then. `as_error` converts errors about keys to the form of the endpoint's errors.
-    `opened` returns the body of an answer from what the view kept of it.
+    keys are only looked up then. `opened`
+    returns the body of an answer from what the view kept of it.
     """
 
     def find(*, now: bool = True) -> keys.KeptAnswer | keys.EarlierAttempt | None:
-        try:
-            g.keyed_request = _read_request()
-            if g.keyed_request is None or not now:
-                return None
-            with autocommit(resources().Session) as connection:
-                return keys.find_answer(connection, g.keyed_request)
-        except errors.InvalidError as error:
-            raise as_error(error) from error
+        g.keyed_request = _read_request()
+        if g.keyed_request is None or not now:
+            return None
+        with autocommit(resources().Session) as connection:
+            return keys.find_answer(connection, g.keyed_request)
 
     def decorate(view: View) -> View:
         @wraps(view)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            _refuse_malformed(view, as_error)
+            if faults := find_key_fault():
+                found = limit_errors([*faults, *find_request_errors(view)])
+                raise errors.RequestFailedValidationError(errors=found)
             earlier = find(now=replay_attempt is None)
             if earlier is None:
                 try:
@@ -83,12 +81,6 @@ def idempotent(
         return document_parameters(KEY)(wrapper)
 
     return decorate
-
-
-def _refuse_malformed(view: View, as_error: Callable[[errors.InvalidError], errors.InvalidError]) -> None:
-    if faults := find_key_fault():
-        found = limit_errors([*faults, *find_request_errors(view)])
-        raise as_error(errors.RequestFailedValidationError(errors=found))
 
 
 def find_key_fault() -> list[errors.ErrorItem]:

@@ -50,7 +50,9 @@ def _find_unknown(session: Session, data: Mapping[str, Any]) -> list[errors.Inva
     unknown: list[errors.InvalidError] = []
     for name in ("import_supplier", "import_supplier_code"):
         code = data.get(name)
-        if isinstance(code, str) and not _has_supplier(session, code):
+        if isinstance(code, str) and not suppliers.find_import_supplier(
+            session, code, organisation_id=_organisation_id()
+        ):
             error = errors.ImportSupplierNotFoundInBodyError(found=code)
             error.errors = [replace(item, attr=name) for item in error.errors]
             unknown.append(error)
@@ -60,10 +62,6 @@ def _find_unknown(session: Session, data: Mapping[str, Any]) -> list[errors.Inva
         except errors.OperationsTeamNotFoundError as error:
             unknown.append(error)
     return unknown
-
-
-def _has_supplier(session: Session, code: str) -> bool:
-    return suppliers.find_import_supplier(session, code, organisation_id=_organisation_id()) is not None
 
 
 def _organisation_id() -> int:

@@ -83,21 +83,16 @@ def while_client_waits(view: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def wait_until_begun(work: Work[Any], is_begun: Callable[[], bool] = lambda: "begun" in g) -> bool:
-    """Return True when the work has ended, or False when it takes longer and its answer may begin."""
-    if work.wait(PATIENCE):
-        charge(work)
-        return True
-    while not is_begun():
-        if work.wait(_BETWEEN_PIECES):
-            charge(work)
-            return True
-    return False
+    """Return True when the work has ended, or False when it takes longer and its answer may begin.
 
-
-def charge(work: Work[Any]) -> None:
-    """Count the processor time of work that has ended as the request's."""
-    if "place" in g:
+    The processor time of work that has ended counts as the request's.
+    """
+    has_ended = work.wait(PATIENCE)
+    while not has_ended and not is_begun():
+        has_ended = work.wait(_BETWEEN_PIECES)
+    if has_ended and "place" in g:
         g.place.searched += work.seconds
+    return has_ended
 
 
 def answer_in_time(work: Work[Any], get_data: Callable[[], bytes], mimetype: str) -> Response:

@@ -35,7 +35,8 @@ def reporting(arguments: dict[str, Any], text: bytes) -> Iterator[None]:
 
 def answer_validated(account: ValidatedAccount, arguments: dict[str, Any], text: bytes) -> Response:
     """Return the response of the validate endpoint (section 4.1) to the body `text`."""
-    return _answer(account, _report(account, text) if _in_full(arguments) else account.json, 200)
+    body = _report(account, text) if _in_full(arguments) else account.json
+    return _response(body, account.warnings, 200)
 
 
 def answer_staged(
@@ -48,7 +49,7 @@ def answer_staged(
     body, status = brief_answer(account, result)
     if _in_full(arguments):
         body = b'%b,"result":"%b"}' % (_report(account, text)[:-1], result.encode())
-    return _answer(account, body, status)
+    return _response(body, account.warnings, status)
 
 
 def brief_answer(account: ValidatedAccount, result: StagingResult) -> tuple[bytes, int]:
@@ -75,10 +76,6 @@ def _report(account: ValidatedAccount, text: bytes) -> bytes:
     # The account is already JSON text, and is not parsed again.
     warnings = encode_json([item.to_dict() for item in add_suggestions(text, account.warnings)])
     return b'{"valid":true,"errors":[],"warnings":%b,"account":%b}' % (warnings, account.json)
-
-
-def _answer(account: ValidatedAccount, body: bytes, status: int) -> Response:
-    return _response(body, account.warnings, status)
 
 
 def _response(body: bytes, warnings: list[ErrorItem], status: int) -> Response:
