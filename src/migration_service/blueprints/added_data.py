@@ -17,8 +17,12 @@ from migration_service.blueprints.requests.body import document_body, query_argu
 from migration_service.blueprints.requests.describing import View
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
-from migration_service.blueprints.requests.interface import caller, make_blueprint
-from migration_service.blueprints.requests.names import find_unknown_names, telling_unknown_names
+from migration_service.blueprints.requests.interface import (
+    caller,
+    find_unknown_names,
+    make_blueprint,
+    telling_unknown_names,
+)
 from migration_service.blueprints.requests.places import step_aside
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.validation_report import answer_accepted

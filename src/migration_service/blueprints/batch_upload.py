@@ -15,8 +15,7 @@ from migration_service.blueprints.description.examples import ACCOUNT
 from migration_service.blueprints.requests.body import require_length
 from migration_service.blueprints.requests.holding import consume_body
 from migration_service.blueprints.requests.idempotency import find_key_fault, read_key
-from migration_service.blueprints.requests.interface import caller
-from migration_service.blueprints.requests.names import find_unknown_names
+from migration_service.blueprints.requests.interface import caller, find_unknown_names
 from migration_service.blueprints.requests.places import step_aside
 from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings

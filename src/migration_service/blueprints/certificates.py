@@ -15,8 +15,7 @@ from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import json_body, query_arguments
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, answer_with_effect, idempotent
-from migration_service.blueprints.requests.interface import caller, make_blueprint
-from migration_service.blueprints.requests.names import supplier_in_body
+from migration_service.blueprints.requests.interface import caller, make_blueprint, supplier_in_body
 from migration_service.blueprints.requests.paging import answer_list
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream

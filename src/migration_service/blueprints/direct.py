@@ -15,7 +15,7 @@ from migration_payloads.schemas.account import read_account
 from migration_payloads.validation import ValidatedAccount
 from migration_service.blueprints.account_imports import LOADED
 from migration_service.blueprints.requests import lifecycle
-from migration_service.blueprints.requests.body import INTERFACE
+from migration_service.blueprints.requests.application import INTERFACE
 from migration_service.blueprints.requests.interface import identify_caller, scopes_of
 from migration_service.blueprints.requests.places import REFUSED
 from migration_service.blueprints.requests.resources import Resources

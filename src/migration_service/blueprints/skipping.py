@@ -12,8 +12,7 @@ from migration_service import errors
 from migration_service.blueprints.description.examples import SUPPLIER
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import json_body
-from migration_service.blueprints.requests.interface import make_blueprint
-from migration_service.blueprints.requests.names import supplier_in_body
+from migration_service.blueprints.requests.interface import make_blueprint, supplier_in_body
 from migration_service.blueprints.requests.places import database_searches
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.sql import OpenTransaction

@@ -20,14 +20,13 @@ from migration_service.blueprints.requests.resources import Resources, resources
 from migration_service.blueprints.requests.streaming import stream_array
 from migration_service.db.sql import autocommit
 from migration_service.schemas import answers, requests
-from migration_service.schemas.attempts import FailedImportSchema
 from migration_service.schemas.paging import write_number_cursor
 from migration_service.services.access.callers import Caller
 from migration_service.services.accounts.ownership import read_imports_of_owner
 from migration_service.services.imports.status import ImportsPage, ListKind, get_status, read_imports
 from migration_service.services.reporting.account_history import read_account_history
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.states import Owner
+from migration_service.states import Outcome, Owner
 
 _MOMENT = "2026-03-01T22:00:00Z"
 _BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
@@ -124,6 +123,21 @@ class AccountHistorySchema(AnswerSchema):
         None,
         allow_none=True,
     )
+
+
+class FailedImportSchema(AnswerSchema):
+    """An account that is not created and whose last attempt failed."""
+
+    external_account_number = answers.String("The account's number in the supplier's system.", "100000038")
+    attempt_id = answers.UUID("The account's last attempt.", _BATCH_ID)
+    dry_run = answers.Boolean("Whether it was a dry run.", False)
+    outcome = answers.String(
+        "FAILED, or WITHDRAWN if no worker started it in time.",
+        "FAILED",
+        words=[Outcome.FAILED.value, Outcome.WITHDRAWN.value],
+    )
+    code = answers.String("The code of the error.", "account_failed_validation")
+    finished_at = answers.Moment("When it ended, in UTC.", "2026-03-01T10:15:01Z")
 
 
 #: The number of entries in one piece of a streamed list.

@@ -14,8 +14,12 @@ from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import json_body, query_arguments
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, answer_with_effect, idempotent
-from migration_service.blueprints.requests.interface import caller, make_blueprint
-from migration_service.blueprints.requests.names import supplier_in_body, telling_unknown_names
+from migration_service.blueprints.requests.interface import (
+    caller,
+    make_blueprint,
+    supplier_in_body,
+    telling_unknown_names,
+)
 from migration_service.blueprints.requests.places import begin_answer, while_client_waits
 from migration_service.blueprints.requests.resources import resources
 from migration_service.models import Wave, WavePlan

@@ -27,5 +27,3 @@ from migration_service.errors.events import *
 from migration_service.errors.imports import *
 from migration_service.errors.setup import *
 from migration_service.errors.undo import *
-from migration_service.errors.waves import *
-from migration_service.errors.webhooks import *

@@ -19,6 +19,9 @@ from migration_service.errors import ErrorItem, RequestFailedValidationError
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
+#: Operations below this path refuse unknown query parameters. Monitors, browsers and GraphQL clients may add
+#: parameters to other paths.
+INTERFACE = "/v1/data-import/"
 #: Headers that Werkzeug corrects, and the statuses of responses without a body.
 _CORRECTED, _EMPTY = frozenset({"location", "content-location"}), (204, 304)
 _NOT_TEXT = "\N{REPLACEMENT CHARACTER}"

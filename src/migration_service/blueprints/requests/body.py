@@ -16,17 +16,15 @@ from werkzeug.exceptions import LengthRequired, RequestEntityTooLarge, Unsupport
 from migration_payloads.schemas.base import MAX_SUGGESTIONS, limit_errors, load, suggest
 from migration_payloads.schemas.coded import Coded
 from migration_payloads.schemas.json import parse_json
+from migration_service.blueprints.requests.application import INTERFACE
 from migration_service.blueprints.requests.describing import View, described_body, only_describe
-from migration_service.blueprints.requests.names import find_unknown_names
+from migration_service.blueprints.requests.interface import find_unknown_names
 from migration_service.db.pieces import DECODED
 from migration_service.errors import ErrorItem, ParseError, RequestFailedValidationError
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-#: Operations below this path refuse unknown query parameters. Monitors, browsers and GraphQL clients may add
-#: parameters to other paths.
-INTERFACE = "/v1/data-import/"
 _IS_CLOSED = "_refuses_unknown_parameters"
 _FIND_ERRORS = "_finds_errors"
 #: An empty body or object is shorter than this.

@@ -1,7 +1,10 @@
-"""The blueprints of the interface: the token of the sender (section 5), and what its key may do."""
+"""The interface: its blueprints, the sender by the token (section 5), what its key may do, what it names."""
 
 import re
-from typing import cast
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, cast
 
 from flask import Request, g
 from flask.globals import request_ctx
@@ -9,17 +12,17 @@ from flask_smorest import Blueprint
 from sqlalchemy.orm import Session
 
 from migration_payloads.schemas.identifiers import require_identifier
-from migration_service.blueprints.requests.application import require_text_in_path
-from migration_service.blueprints.requests.body import INTERFACE
+from migration_service import errors
+from migration_service.blueprints.requests.application import INTERFACE, require_text_in_path
 from migration_service.blueprints.requests.places import enter_place
 from migration_service.blueprints.requests.resources import Resources, resources
-from migration_service.errors import NotAuthenticatedError, UnauthenticatedError
 from migration_service.log import request_id
 from migration_service.origin import ActorKind, Origin, set_origin
 from migration_service.services.access.callers import Caller
 from migration_service.services.access.scopes import Scope, require_scope
 from migration_service.services.access.tokens import authenticate_token
-from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
+from migration_service.services.setup import suppliers
+from migration_service.services.setup.teams import get_operations_team_id
 
 #: The scopes of each view, or of each blueprint if all of its views agree. A key needs one of them.
 SCOPES: dict[str, tuple[Scope, ...]] = {
@@ -104,8 +107,8 @@ def _authenticate(asked: Request) -> None:
         g.caller = caller
         enter_place(caller.organisation_id)
         require_scope(caller.scopes, scopes_of(asked.endpoint or ""))
-    except UnauthenticatedError as error:
-        if not isinstance(error, NotAuthenticatedError):  # no identity was claimed
+    except errors.UnauthenticatedError as error:
+        if not isinstance(error, errors.NotAuthenticatedError):  # no identity was claimed
             shared.refusals.note_refused_request(error)
         enter_place()
         raise
@@ -147,12 +150,63 @@ def read_token(header: str) -> str:
     if words and words[0].lower() in _SCHEMES:
         words = words[1:]
     if not words:
-        raise NotAuthenticatedError
+        raise errors.NotAuthenticatedError
     if len(words) > 1:
-        raise UnauthenticatedError("The Authorization header must be: Token <token>.")
+        raise errors.UnauthenticatedError("The Authorization header must be: Token <token>.")
     return words[0]
 
 
-def supplier_in_path(session: Session, code: str) -> KnownSupplier:
+def supplier_in_path(session: Session, code: str) -> suppliers.KnownSupplier:
     """Return the caller's import supplier. Raise ImportSupplierNotFoundError and PermissionDeniedError."""
-    return get_import_supplier(session, code, organisation_id=caller().organisation_id)
+    return suppliers.get_import_supplier(session, code, organisation_id=caller().organisation_id)
+
+
+@contextmanager
+def telling_unknown_names(data: Any) -> Iterator[None]:
+    """Let a RequestFailedValidationError of this block list the names in `data` that do not exist, too."""
+    try:
+        yield
+    except errors.RequestFailedValidationError as error:
+        error.errors += [item for item in find_unknown_names(data) if item not in error.errors]
+        raise
+
+
+def find_unknown_names(data: Any) -> list[errors.ErrorItem]:
+    """Return an error for each name in `data` that does not exist, for a request that has other errors."""
+    if not isinstance(data, Mapping):
+        return []
+    with resources().Session.begin() as session:
+        return [item for error in _find_unknown(session, data) for item in error.errors]
+
+
+def supplier_in_body(session: Session, data: Mapping[str, Any]) -> suppliers.KnownSupplier:
+    """Return the caller's import supplier with the name in `data`, in which a team may be named, too.
+
+    Raise ImportSupplierNotFoundInBodyError, with the error of the team if that does not exist either, and
+    PermissionDeniedError.
+    """
+    unknown = _find_unknown(session, data)
+    if unknown and isinstance(unknown[0], errors.ImportSupplierNotFoundInBodyError):
+        unknown[0].errors = [item for error in unknown for item in error.errors]
+        raise unknown[0]
+    return suppliers.get_import_supplier(
+        session, data["import_supplier"], organisation_id=caller().organisation_id
+    )
+
+
+def _find_unknown(session: Session, data: Mapping[str, Any]) -> list[errors.InvalidError]:
+    unknown: list[errors.InvalidError] = []
+    for name in ("import_supplier", "import_supplier_code"):
+        code = data.get(name)
+        if isinstance(code, str) and not suppliers.find_import_supplier(
+            session, code, organisation_id=caller().organisation_id
+        ):
+            error = errors.ImportSupplierNotFoundInBodyError(found=code)
+            error.errors = [replace(item, attr=name) for item in error.errors]
+            unknown.append(error)
+    if isinstance(team := data.get("operations_team_name"), str):
+        try:
+            get_operations_team_id(session, caller().organisation_id, team)
+        except errors.OperationsTeamNotFoundError as error:
+            unknown.append(error)
+    return unknown

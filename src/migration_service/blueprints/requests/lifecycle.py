@@ -15,8 +15,8 @@ from flask import Flask, Response
 from flask.globals import app_ctx, request_ctx
 from werkzeug.sansio.utils import get_host
 
-from migration_service.blueprints.requests.application import require_text_in_path
-from migration_service.blueprints.requests.body import INTERFACE, forget_body
+from migration_service.blueprints.requests.application import INTERFACE, require_text_in_path
+from migration_service.blueprints.requests.body import forget_body
 from migration_service.blueprints.requests.holding import disregard_effects
 from migration_service.blueprints.requests.places import leave_place, leave_with_last_byte
 from migration_service.config import Settings
