@@ -9,7 +9,6 @@ from werkzeug.exceptions import UnsupportedMediaType
 
 from migration_payloads.files.ndjson import FileLimits, read_blocks
 from migration_payloads.profile import Profile
-from migration_payloads.schemas.base import load
 from migration_payloads.schemas.json import encode_json
 from migration_service.blueprints.description.examples import ACCOUNT
 from migration_service.blueprints.requests.body import require_length
@@ -20,8 +19,6 @@ from migration_service.blueprints.requests.places import step_aside
 from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.errors import BatchFileError, ErrorItem, RequestFailedValidationError
-from migration_service.schemas.batches import BatchArgumentsSchema
-from migration_service.schemas.error_threshold import ErrorThresholdArgumentsSchema
 from migration_service.services.access.scopes import Scope, require_scope
 from migration_service.services.batches.error_threshold_options import read_threshold
 from migration_service.services.batches.error_thresholds import ErrorThreshold
@@ -56,9 +53,8 @@ BODY = {
 }
 
 
-def find_order_errors() -> list[ErrorItem]:
+def find_order_misfits(arguments: Mapping[str, Any]) -> list[ErrorItem]:
     """Return the errors of the valid parameters of a request that has invalid ones."""
-    arguments, _ = load(BatchArgumentsSchema(), request.args.to_dict())
     return [*_find_misfits(arguments), *find_unknown_names(arguments)]
 
 
@@ -67,16 +63,11 @@ def _find_misfits(arguments: Mapping[str, Any]) -> list[ErrorItem]:
     if arguments.get("profile") == Profile.LENIENT and arguments.get("mode") != BatchMode.VALIDATE:
         detail = "Expected strict: a batch can only be stricter than the profile that the operator has set."
         errors.append(ErrorItem("invalid_choice", detail, "profile"))
-    return [*errors, *_find_threshold_misfits(arguments)]
+    return [*errors, *find_threshold_misfits(arguments)]
 
 
-def find_threshold_errors() -> list[ErrorItem]:
+def find_threshold_misfits(arguments: Mapping[str, Any]) -> list[ErrorItem]:
     """Return the errors of the valid parameters of a threshold in a request that has invalid ones."""
-    arguments, _ = load(ErrorThresholdArgumentsSchema(), request.args.to_dict())
-    return _find_threshold_misfits(arguments)
-
-
-def _find_threshold_misfits(arguments: Mapping[str, Any]) -> list[ErrorItem]:
     try:
         read_threshold_arguments(arguments)
     except RequestFailedValidationError as error:
@@ -86,8 +77,8 @@ def _find_threshold_misfits(arguments: Mapping[str, Any]) -> list[ErrorItem]:
 
 def read_order(arguments: dict[str, Any]) -> BatchOrder:
     """Return the requested batch. Raise RequestFailedValidationError if its parts do not fit together."""
-    if errors := _find_misfits(arguments):
-        raise RequestFailedValidationError(errors=[*errors, *find_unknown_names(arguments)])
+    if _find_misfits(arguments):
+        raise RequestFailedValidationError(errors=find_order_misfits(arguments))
     mode, team = BatchMode(arguments["mode"]), arguments.get("operations_team_name")
     kind = BatchKind(arguments["kind"])
     return BatchOrder(

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from flask import Response, jsonify, request, url_for
+from flask import Response, jsonify, url_for
 from sqlalchemy.orm import Session
 
 from migration_service import errors
@@ -55,9 +55,9 @@ _LINE_CSV = (
 )
 
 
-def _find_filter_errors() -> list[errors.ErrorItem]:
+def _find_filter_misfits(arguments: dict[str, Any]) -> list[errors.ErrorItem]:
     """Return the error of an unknown code, for a request that has others."""
-    return find_unknown_code(request.args.get("code"))
+    return find_unknown_code(arguments.get("code"))
 
 
 @blueprint.post("/", endpoint="start_batch")
@@ -66,7 +66,7 @@ def _find_filter_errors() -> list[errors.ErrorItem]:
 @query_arguments(
     schemas.BatchArgumentsSchema(),
     hints={"dry_run": "For a dry run of a batch, use mode=dry-run."},
-    find_errors=batch_upload.find_order_errors,
+    find_misfits=batch_upload.find_order_misfits,
 )
 @blueprint.response(202, schemas.BatchProgressAnswerSchema, example=_PROGRESS)
 @answers_errors(
@@ -125,7 +125,7 @@ def get_batch(batch_id: str) -> Response:
 
 
 @blueprint.get("/<batch_id>/results/", endpoint="get_batch_results")
-@query_arguments(schemas.ResultArgumentsSchema(), find_errors=_find_filter_errors)
+@query_arguments(schemas.ResultArgumentsSchema(), find_misfits=_find_filter_misfits)
 @blueprint.response(
     200,
     schemas.LineResultSchema,
@@ -152,7 +152,7 @@ def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
 
 
 @blueprint.get("/<batch_id>/failed-lines/")
-@query_arguments(schemas.FailedLinesArgumentsSchema(), find_errors=_find_filter_errors)
+@query_arguments(schemas.FailedLinesArgumentsSchema(), find_misfits=_find_filter_misfits)
 @blueprint.response(200, LINES, content_type="application/x-ndjson", headers=refer("X-Lines-Left-Out"))
 @answers_errors(errors.BatchNotFoundError, errors.BatchStateError)
 def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
@@ -205,7 +205,7 @@ def cancel(batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/brake/", endpoint="set_batch_brake")
-@query_arguments(ErrorThresholdArgumentsSchema(), find_errors=batch_upload.find_threshold_errors)
+@query_arguments(ErrorThresholdArgumentsSchema(), find_misfits=batch_upload.find_threshold_misfits)
 @blueprint.response(200, schemas.BatchProgressAnswerSchema, example=_PROGRESS)
 @answers_errors(errors.BatchNotFoundError, errors.BatchStateError)
 def change_error_threshold(arguments: dict[str, Any], batch_id: str) -> Response:
@@ -220,7 +220,7 @@ def change_error_threshold(arguments: dict[str, Any], batch_id: str) -> Response
 
 @blueprint.post("/<batch_id>/retry-failed/", endpoint="retry_failed_lines")
 @idempotent()
-@query_arguments(schemas.RetryArgumentsSchema(), find_errors=_find_filter_errors)
+@query_arguments(schemas.RetryArgumentsSchema(), find_misfits=_find_filter_misfits)
 @blueprint.response(200, schemas.RetryAnswerSchema, example={**_PROGRESS, "retried": 12, "left": 988})
 @answers_errors(*KEY_ERRORS, errors.BatchNotFoundError, errors.BatchStateError)
 @while_client_waits

@@ -7,7 +7,6 @@ from typing import Any
 from flask import Response, jsonify, request
 
 from migration_payloads.moments import write_moment
-from migration_payloads.schemas.base import load
 from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import query_arguments
@@ -57,9 +56,8 @@ def _open(arguments: dict[str, Any]) -> tuple[frozenset[int] | None, History, Po
     return supplier_ids, history, position
 
 
-def _find_misfits() -> list[ErrorItem]:
+def _find_misfits(arguments: dict[str, Any]) -> list[ErrorItem]:
     """Return the errors of the supplier and the cursor, for a request that has others."""
-    arguments, _ = load(events.EventArgumentsSchema(), request.args.to_dict())
     try:
         _open({name: it for name, it in arguments.items() if name != "consumer"})
     except ServiceError as error:
@@ -68,7 +66,7 @@ def _find_misfits() -> list[ErrorItem]:
 
 
 @blueprint.get("/", endpoint="list_events")
-@query_arguments(events.EventArgumentsSchema(), find_errors=_find_misfits)
+@query_arguments(events.EventArgumentsSchema(), find_misfits=_find_misfits)
 @blueprint.response(200, events.FeedEventSchema(many=True), example=[_EXAMPLE], headers=refer("Link"))
 @blueprint.alt_response(200, schema=events.FeedEventSchema, content_type=_NDJSON, example=_EXAMPLE)
 @answers_errors(

@@ -193,11 +193,12 @@ def query_arguments(
     schema: Schema,
     hints: Mapping[str, str] = MappingProxyType({}),
     find_errors: Callable[[], Sequence[ErrorItem]] | None = None,
+    find_misfits: Callable[[Any], Sequence[ErrorItem]] = lambda _: (),
 ) -> Callable[[View], View]:
     """Pass the query string to the view, as `schema` loads it.
 
-    `find_errors` returns those of the body, unless `json_body` reads it, so that a request with a wrong
-    parameter tells all its errors.
+    A request with a wrong parameter tells all its errors: `find_misfits` returns those that the view finds in
+    the other parameters, and `find_errors` those of the body, unless `json_body` reads it.
 
     A parameter with two different values is an error, and so is one that `schema` does not have. For such
     parameters, `hints` maps the name to what to send instead.
@@ -220,15 +221,18 @@ def query_arguments(
             data, errors = load(schema, request.args.to_dict())
             return data, [*_contradictions(schema), *_unknown_parameters(schema.fields, hints), *errors]
 
+        def find_all() -> list[ErrorItem]:
+            data, errors = load_query()
+            return [*errors, *find_misfits(data), *of_body()]
+
         @wraps(view)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             data, errors = load_query()
             if errors:
-                raise RequestFailedValidationError(errors=limit_errors([*errors, *of_body()]))
+                raise RequestFailedValidationError(errors=limit_errors(find_all()))
             return view(*args, data, **kwargs)
 
-        vars(wrapper)[_FIND_ERRORS] = of_body
-        add_request_errors(wrapper, lambda: load_query()[1])
+        vars(wrapper)[_FIND_ERRORS] = find_all
         vars(wrapper)[_IS_CLOSED] = True
         return document_parameters(*parameters)(wrapper)
 
