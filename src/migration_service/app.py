@@ -59,6 +59,7 @@ from migration_service.services.access.tokens import FIND_CALLER
 from migration_service.services.imports.quota import StagedQuota
 from migration_service.services.processing.dispatch import WAIT_SLICE, Dispatch
 from migration_service.services.processing.slots import Slots
+from migration_service.services.setup.names import find_removed
 from migration_service.services.setup.suppliers import FIND_SUPPLIER
 from migration_service.shares import Places
 from migration_service.tasks.accounts import publish_set
@@ -83,7 +84,7 @@ def create_app(settings: Settings) -> Flask:
     follow_requests(app, settings)
     api = configure_openapi(app)
     # After flask-smorest, which registers its own handlers.
-    register_error_handlers(app)
+    register_error_handlers(app, shared.refusals.note_refused_request, find_removed)
     app.register_blueprint(health.blueprint)
     app.register_blueprint(metrics.blueprint)
     app.register_blueprint(graphql.blueprint)

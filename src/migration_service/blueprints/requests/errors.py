@@ -2,6 +2,7 @@
 
 import logging
 import random
+from collections.abc import Callable
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Any
@@ -14,8 +15,6 @@ from werkzeug.exceptions import HTTPException
 from migration_payloads.schemas.base import limit_errors
 from migration_payloads.schemas.json import encode_json
 from migration_service import errors
-from migration_service.blueprints.requests.resources import resources
-from migration_service.services.setup.names import find_removed
 
 logger = logging.getLogger(__name__)
 
@@ -78,12 +77,28 @@ def error_body(error: errors.ServiceError) -> dict[str, Any]:
     return {"detail": error.detail, "code": error.code, "errors": items, **error.extra_fields()}
 
 
-def register_error_handlers(app: Flask) -> None:
-    """Answer every error of `app` with the body of section 7.2."""
+def register_error_handlers(
+    app: Flask,
+    note_refused: Callable[[errors.PermissionDeniedError], None],
+    find_removed: Callable[..., errors.ServiceError | None],
+) -> None:
+    """Answer every error of `app` with the body of section 7.2.
+
+    `note_refused` is told of denied permissions. `find_removed` is that of `services.setup.names`.
+    """
+
+    def permission_denied(error: errors.PermissionDeniedError) -> Response:
+        note_refused(error)
+        return _service_error(error)
+
+    def refused_by_database(error: IntegrityError) -> Response:
+        removed = find_removed(error, in_path="import_supplier_code" in (request.view_args or ()))
+        return _unexpected_error(error) if removed is None else _service_error(removed)
+
     app.register_error_handler(errors.ServiceError, _service_error)
-    app.register_error_handler(errors.PermissionDeniedError, _permission_denied)
+    app.register_error_handler(errors.PermissionDeniedError, permission_denied)
     app.register_error_handler(HTTPException, _http_error)
-    app.register_error_handler(IntegrityError, _refused_by_database)
+    app.register_error_handler(IntegrityError, refused_by_database)
     app.register_error_handler(OperationalError, _database_unavailable)
     app.register_error_handler(PoolTimeoutError, _database_unavailable)
     app.register_error_handler(Exception, _unexpected_error)
@@ -99,11 +114,6 @@ def _service_error(error: errors.ServiceError) -> Response:
         # Random, so that clients that are refused together do not retry together.
         response.headers["Retry-After"] = str(random.randint(*error.retry_seconds))  # noqa: S311
     return response
-
-
-def _permission_denied(error: errors.PermissionDeniedError) -> Response:
-    resources().refusals.note_refused_request(error)
-    return _service_error(error)
 
 
 _NO_SUCH_PATH = (
@@ -124,11 +134,6 @@ def _http_error(error: HTTPException) -> Response:
     if allowed:
         answer.headers["Allow"] = allowed
     return answer
-
-
-def _refused_by_database(error: IntegrityError) -> Response:
-    removed = find_removed(error, in_path="import_supplier_code" in (request.view_args or ()))
-    return _unexpected_error(error) if removed is None else _service_error(removed)
 
 
 def _database_unavailable(error: Exception) -> Response:
