@@ -102,15 +102,11 @@ _RELIABILITY: dict[str, Any] = {
     # Flower shows sent, started and finished tasks.
     "worker_send_task_events": True,
     "task_send_sent_event": True,
-    "broker_connection_retry": True,
     "broker_connection_retry_on_startup": True,
     "broker_connection_max_retries": None,
     "broker_pool_limit": _BROKER_POOL,
     # Requests do not retry, because the sweep does.
     "task_publish_retry": False,
-    "accept_content": ["json"],
-    "enable_utc": True,
-    "worker_hijack_root_logger": False,
     "beat_scheduler": "migration_service.tasks.steady_beat:SteadyScheduler",
 }
 

@@ -28,19 +28,21 @@ from migration_service.services.imports.newer_versions import note_invalid
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import Report
 
-
-class _ReportFields(Fields):
-    report = Choice(Report, "`full`: respond with all findings, including warnings.", "full")
+_REPORT = Choice(Report, "`full`: respond with all findings, including warnings.", "full")
 
 
-class StageArgumentsSchema(_ReportFields):
+class StageArgumentsSchema(Fields):
     """The query string of the stage endpoint."""
 
+    report = _REPORT
     extracted_at = extract_moment()
 
 
-class ReportArgumentsSchema(_ReportFields, requests.ValidateArgumentsSchema):
+class ReportArgumentsSchema(Fields):
     """The query string of the validate endpoint."""
+
+    profile = Choice(Profile, "The profile to validate under, instead of the supplier's.", "strict")
+    report = _REPORT
 
 
 _VALID = "Whether the payload may be staged."

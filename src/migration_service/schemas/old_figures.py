@@ -75,7 +75,8 @@ class OldFiguresArgumentsSchema(Fields):
             raise ValidationError(fields.Message("This is negative.", "out_of_range"), "tolerance")
 
 
-def _batch() -> fields.Scope:
+def only_batch() -> fields.Scope:
+    """Return the parameter for the batch that is asked about, instead of the whole supplier."""
     return fields.Scope(
         "Only the accounts on the lines of this batch.",
         _BATCH_ID,
@@ -86,7 +87,7 @@ def _batch() -> fields.Scope:
 class OldFiguresScopeSchema(Fields):
     """The query string of their comparison."""
 
-    batch = _batch()
+    batch = only_batch()
 
 
 def difference_arguments() -> Schema:
@@ -94,7 +95,7 @@ def difference_arguments() -> Schema:
     return page_arguments(
         "differences",
         row_id,
-        batch=_batch(),
+        batch=only_batch(),
         bucket=fields.Choice(FigureBucket, "Only differences of this size.", FigureBucket.MORE),
         figure=fields.Choice(Figure, "Only differences of this figure.", Figure.LEDGER_BALANCES),
     )

@@ -9,7 +9,7 @@ from migration_payloads.schemas import fields
 from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_service.schemas import answers, control_totals
 from migration_service.schemas.deciding import decided_by, reason_of
-from migration_service.schemas.old_figures import FigureCountsAnswerSchema
+from migration_service.schemas.old_figures import FigureCountsAnswerSchema, only_batch
 from migration_service.schemas.requests import ErrorObjectSchema
 from migration_service.states import OpenReason, Problem
 
@@ -30,11 +30,7 @@ _NOT_COMPARED = ["the documents themselves: only their paths and locations are c
 class ReconciliationArgumentsSchema(Fields):
     """The query string of a reconciliation."""
 
-    batch = fields.Scope(
-        "Only the accounts on the lines of this batch.",
-        _BATCH_ID,
-        parameter={"type": "string", "format": "uuid"},
-    )
+    batch = only_batch()
     comparison = fields.Scope(
         "The id of a comparison in an answer with status 202: answer with this one, or a later one, instead "
         "of starting another.",

@@ -1,7 +1,6 @@
 """The bodies, query strings and responses of the endpoints (section 4)."""
 
 from migration_payloads.errors import Confidence, Operation
-from migration_payloads.profile import Profile
 from migration_payloads.schemas import fields
 from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_service.schemas import answers
@@ -24,12 +23,6 @@ class ProcessRequestSchema(CommandFields):
     dry_run = fields.Flag(
         "Do everything, then roll it back. The status is 400 even if it succeeds.", False, load_default=False
     )
-
-
-class ValidateArgumentsSchema(Fields):
-    """The query string of the validate endpoint."""
-
-    profile = fields.Choice(Profile, "The profile to validate under, instead of the supplier's.", "strict")
 
 
 LARGEST_PAGE = 100_000

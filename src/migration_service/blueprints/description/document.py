@@ -94,21 +94,18 @@ def complete_description(app: Flask, description: dict[str, Any]) -> dict[str, A
     description["security"] = [{"Token": []}]
     components = description["components"]
     components["headers"] = HEADERS
-    components["responses"] = _common_responses()
+    components["responses"] = {
+        name: _response(status, code, when) for status, name, code, when in (*_COMMON, *_WITH_BODY)
+    }
     components["schemas"] |= _TOKEN["schemas"]
     for name in _UNUSED:
         del components["schemas"][name]
     for schema in components["schemas"].values():
         _tell_defaults(schema.get("properties", {}))
-    endpoints = {FlaskPlugin.flaskpath2openapi(rule.rule): rule.endpoint for rule in app.url_map.iter_rules()}
-    for path, item in description["paths"].items():
-        blueprint = endpoints[path].rpartition(".")[0]
-        for operation in _operations(item):
-            operation.setdefault("security", [{"Token": []}])
-            operation["tags"] = [_tag(blueprint)]
+    _name_operations(app, description["paths"])
+    for item in description["paths"].values():
         for parameter in item.get("parameters", []):
             parameter.update(_PATH_PARAMETERS.get(parameter["name"], {}))
-    _name_operations(app, description["paths"])
     access = {"tags": [_ACCESS["name"]]}
     token = {method: operation | access for method, operation in _token_operations().items()}
     description["paths"] = {"/v1/graphql/": token} | description["paths"]
@@ -159,12 +156,14 @@ def _tag(blueprint: str) -> str:
 
 
 def _name_operations(app: Flask, paths: dict[str, Any]) -> None:
-    """Give each operation the name of its endpoint, which generated clients use as a function name."""
+    """Give each operation its tag, and the name of its endpoint, which generated clients call a function."""
     for rule in app.url_map.iter_rules():
         item = paths.get(FlaskPlugin.flaskpath2openapi(rule.rule), {})
+        blueprint, _, name = rule.endpoint.rpartition(".")
         for method in rule.methods or ():
-            if method.lower() in item:
-                item[method.lower()]["operationId"] = rule.endpoint.rpartition(".")[2]
+            if operation := item.get(method.lower()):
+                operation.setdefault("security", [{"Token": []}])
+                operation |= {"tags": [_tag(blueprint)], "operationId": name}
 
 
 def _complete_operation(operation: dict[str, Any]) -> None:
@@ -173,21 +172,9 @@ def _complete_operation(operation: dict[str, Any]) -> None:
         if status == "400" and any(code in str(response) for code in RETRY_LATER_CODES):
             headers |= refer("Retry-After")
         response["headers"] = headers | response.get("headers", {})
-    operation["responses"] = _add_common_responses(
-        operation["responses"], has_body="requestBody" in operation
-    )
-
-
-def _common_responses() -> dict[str, Any]:
-    """Return the components, by name."""
-    return {name: _response(status, code, when) for status, name, code, when in (*_COMMON, *_WITH_BODY)}
-
-
-def _add_common_responses(responses: dict[str, Any], *, has_body: bool) -> dict[str, Any]:
-    """Return the responses of an operation by status, adding the common ones that it does not describe."""
-    common = (*_COMMON, *_WITH_BODY) if has_body else _COMMON
+    common = (*_COMMON, *_WITH_BODY) if "requestBody" in operation else _COMMON
     references = {str(it[0]): {"$ref": f"#/components/responses/{it[1]}"} for it in common}
-    return dict(sorted((references | responses).items()))
+    operation["responses"] = dict(sorted((references | operation["responses"]).items()))
 
 
 def _response(status: int, code: str, when: str) -> dict[str, Any]:

@@ -66,7 +66,8 @@ def answers_errors(
     """
 
     def example(error_class: type[errors.ServiceError]) -> errors.ServiceError:
-        error = _example(error_class)
+        numbers = (NUMBER, "A-7KX2M9QD") if error_class is errors.AccountAlreadyImportedError else ()
+        error = error_class(*numbers)
         return as_answered(error) if isinstance(error, errors.InvalidError) else error
 
     def decorate(view: View) -> View:
@@ -100,12 +101,6 @@ def _codes_within(error: type[errors.ServiceError]) -> str:
     return f"\n  Codes within: {codes}." if codes else ""
 
 
-def _example(error: type[errors.ServiceError]) -> errors.ServiceError:
-    if error is errors.AccountAlreadyImportedError:
-        return errors.AccountAlreadyImportedError(NUMBER, "A-7KX2M9QD")
-    return error()
-
-
 def configure_openapi(app: Flask) -> Api:
     """Return the Api that collects the description of `app` while blueprints are registered."""
     app.config.update(API_TITLE="Account Migration Import Service", API_VERSION="v1", OPENAPI_VERSION="3.1.0")
@@ -133,7 +128,11 @@ def serve_description(app: Flask, api: Api) -> None:
 
     @blueprint.get("/openapi.json")
     def description_json() -> Response:
-        return _cached(Response(text, mimetype="application/json"), etag)
+        # Clients may keep it, and ask each time whether it is still the same (304).
+        response = Response(text, mimetype="application/json", headers={"Cache-Control": "no-cache"})
+        response.set_etag(etag)
+        response.make_conditional(request)
+        return response
 
     @blueprint.get("/docs/")
     def page() -> Response:
@@ -148,11 +147,3 @@ def serve_description(app: Flask, api: Api) -> None:
         return send_from_directory(_ASSETS, name)
 
     app.register_blueprint(blueprint)
-
-
-def _cached(response: Response, etag: str) -> Response:
-    """Let clients cache the response, and revalidate it each time (304)."""
-    response.set_etag(etag)
-    response.headers["Cache-Control"] = "no-cache"
-    response.make_conditional(request)
-    return response
