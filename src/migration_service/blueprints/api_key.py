@@ -52,7 +52,7 @@ blueprint = make_blueprint("api_key", "api-key", "What your API key may do, and 
 
 
 @blueprint.get("/")
-@blueprint.response(200, ApiKeyAnswerSchema, example=ApiKeyAnswerSchema.example())
+@blueprint.response(200, ApiKeyAnswerSchema)
 @answers_errors()
 def get_api_key() -> dict[str, Any]:
     """Get your API key, and what holds for it

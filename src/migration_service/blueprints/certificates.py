@@ -116,12 +116,7 @@ def start(body: dict[str, Any]) -> Response:
 
 @blueprint.get("/", endpoint="list_certificates")
 @query_arguments(list_arguments("certificates"))
-@blueprint.response(
-    200,
-    CertificateAnswerSchema(many=True),
-    example=[CertificateAnswerSchema.example()],
-    headers=refer("Link"),
-)
+@blueprint.response(200, CertificateAnswerSchema(many=True), headers=refer("Link"))
 @answers_errors()
 def list_all(arguments: dict[str, Any]) -> Response:
     """List the organisation's certificates, newest first
@@ -132,11 +127,7 @@ def list_all(arguments: dict[str, Any]) -> Response:
 
 
 @blueprint.get("/<certificate_id>/", endpoint="get_certificate")
-@blueprint.response(
-    200,
-    CertificateAnswerSchema,
-    example=CertificateAnswerSchema.example(),
-)
+@blueprint.response(200, CertificateAnswerSchema)
 @answers_errors(errors.CertificateNotFoundError)
 def get_one(certificate_id: str) -> Response:
     """Get how far a certificate is

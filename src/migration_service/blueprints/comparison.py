@@ -102,7 +102,7 @@ _ACCOUNT_CSV_EXAMPLE = (
 
 
 @blueprint.get("/", endpoint="compare_batches")
-@blueprint.response(200, ComparisonAnswerSchema, example=ComparisonAnswerSchema.example())
+@blueprint.response(200, ComparisonAnswerSchema)
 @answers_errors(errors.BatchNotFoundError, errors.BatchStateError, errors.BatchesNotComparableError)
 @while_client_waits
 @database_searches()
@@ -124,12 +124,7 @@ def compare(batch_id: str, later_batch_id: str) -> Response:
 
 @blueprint.get("/accounts/", endpoint="get_changed_accounts")
 @query_arguments(ChangedAccountsArgumentsSchema())
-@blueprint.response(
-    200,
-    ComparedAccountAnswerSchema,
-    content_type="application/x-ndjson",
-    example=ComparedAccountAnswerSchema.example(),
-)
+@blueprint.response(200, ComparedAccountAnswerSchema, content_type="application/x-ndjson")
 @blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=_ACCOUNT_CSV_EXAMPLE)
 @answers_errors(errors.BatchNotFoundError, errors.BatchStateError, errors.BatchesNotComparableError)
 @database_searches()

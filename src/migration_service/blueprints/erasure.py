@@ -50,7 +50,7 @@ _EXAMPLE = {"import_supplier": SUPPLIER, "external_account_number": "10000001", 
 
 
 @blueprint.post("/", endpoint="erase_account")
-@blueprint.response(200, ErasureAnswerSchema, example=ErasureAnswerSchema.example())
+@blueprint.response(200, ErasureAnswerSchema)
 @answers_errors(
     errors.ImportSupplierNotFoundInBodyError,
     errors.AccountNotStagedError,

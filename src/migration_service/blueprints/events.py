@@ -118,9 +118,7 @@ def list_events(arguments: dict[str, Any]) -> Response:
 
 
 @blueprint.get("/consumers/", endpoint="list_event_consumers")
-@blueprint.response(
-    200, events.EventConsumerAnswerSchema(many=True), example=[events.EventConsumerAnswerSchema.example()]
-)
+@blueprint.response(200, events.EventConsumerAnswerSchema(many=True))
 @answers_errors()
 def list_event_consumers() -> Response:
     """List the organisation's named consumers of events
@@ -135,7 +133,7 @@ def list_event_consumers() -> Response:
 
 
 @blueprint.post("/consumers/<name>/forget/", endpoint="forget_event_consumer")
-@blueprint.response(200, events.EventConsumerAnswerSchema, example=events.EventConsumerAnswerSchema.example())
+@blueprint.response(200, events.EventConsumerAnswerSchema)
 @answers_errors(errors.EventConsumerNotFoundError)
 def forget_event_consumer(name: str) -> Response:
     """Forget a named consumer of events

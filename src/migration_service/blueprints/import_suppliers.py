@@ -48,11 +48,9 @@ blueprint = make_blueprint(
     "The organisation's import suppliers, and how many of their accounts are in each state.",
 )
 
-_EXAMPLE = ImportSupplierAnswerSchema.example()
-
 
 @blueprint.get("/")
-@blueprint.response(200, ImportSupplierAnswerSchema(many=True), example=[_EXAMPLE])
+@blueprint.response(200, ImportSupplierAnswerSchema(many=True))
 @answers_errors()
 def list_import_suppliers() -> list[dict[str, Any]]:
     """List the organisation's import suppliers, by code
@@ -64,7 +62,7 @@ def list_import_suppliers() -> list[dict[str, Any]]:
 
 
 @blueprint.get("/<import_supplier_code>/")
-@blueprint.response(200, ImportSupplierAnswerSchema, example=_EXAMPLE)
+@blueprint.response(200, ImportSupplierAnswerSchema)
 @answers_errors(ImportSupplierNotFoundError)
 def get_import_supplier(import_supplier_code: str) -> dict[str, Any]:
     """Get an import supplier

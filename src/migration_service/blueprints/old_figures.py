@@ -84,7 +84,7 @@ def put_figures(arguments: dict[str, Any], import_supplier_code: str) -> Respons
 
 @blueprint.get("/", endpoint="get_old_figures")
 @query_arguments(schemas.OldFiguresScopeSchema())
-@blueprint.response(200, schemas.OldFiguresAnswerSchema, example=schemas.OldFiguresAnswerSchema.example())
+@blueprint.response(200, schemas.OldFiguresAnswerSchema)
 @answers_errors(
     errors.ImportSupplierNotFoundError,
     errors.OldFiguresNotFoundError,
@@ -107,12 +107,7 @@ def get_one(arguments: dict[str, Any], import_supplier_code: str) -> Response:
 
 @blueprint.get("/differences/", endpoint="list_old_figure_differences")
 @query_arguments(schemas.difference_arguments())
-@blueprint.response(
-    200,
-    schemas.FigureDifferenceAnswerSchema(many=True),
-    example=[schemas.FigureDifferenceAnswerSchema.example()],
-    headers=refer("Link"),
-)
+@blueprint.response(200, schemas.FigureDifferenceAnswerSchema(many=True), headers=refer("Link"))
 @answers_errors(
     errors.ImportSupplierNotFoundError,
     errors.OldFiguresNotFoundError,

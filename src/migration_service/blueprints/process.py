@@ -39,7 +39,7 @@ def _replay(attempt_id: UUID) -> Any:
 
 @blueprint.post("/account-import-process/process/", endpoint="process_account")
 @idempotent(replay_attempt=_replay)
-@blueprint.response(201, requests.CreatedAccountSchema)
+@blueprint.response(201, requests.CreatedAccountSchema, example=None)
 @blueprint.alt_response(
     202,
     schema=requests.AcceptedAccountSchema,

@@ -101,7 +101,7 @@ def look_around() -> Surroundings:
 
 @blueprint.get("/<import_supplier_code>/ready/", endpoint="check_readiness")
 @query_arguments(ReadinessArgumentsSchema())
-@blueprint.response(200, ReadinessAnswerSchema, example=_EXAMPLE)
+@blueprint.response(200, ReadinessAnswerSchema)
 @answers_errors(errors.ImportSupplierNotFoundError)
 @while_client_waits
 @database_searches()

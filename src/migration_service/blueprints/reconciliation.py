@@ -159,7 +159,7 @@ def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
 
 
 @blueprint.get("/<import_supplier_code>/acknowledgements/")
-@blueprint.response(200, _ACKNOWLEDGEMENTS)
+@blueprint.response(200, _ACKNOWLEDGEMENTS, example=None)
 @answers_errors(errors.ImportSupplierNotFoundError)
 def get_acknowledgements(import_supplier_code: str) -> Response:
     """List acknowledgements, newest first

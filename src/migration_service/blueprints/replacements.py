@@ -77,7 +77,7 @@ _TARGET = {
 
 
 @blueprint.post("/preview/", endpoint="preview_replacement")
-@blueprint.response(200, ReplacementPreviewAnswerSchema, example=ReplacementPreviewAnswerSchema.example())
+@blueprint.response(200, ReplacementPreviewAnswerSchema)
 @answers_errors(*TARGET_ERRORS)
 @json_body(ReplacementTargetSchema(), _TARGET)
 @while_client_waits

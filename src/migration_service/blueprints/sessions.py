@@ -43,7 +43,7 @@ _EXAMPLE = SessionAnswerSchema.example()
 
 @blueprint.get("/")
 @query_arguments(page_arguments("sessions"))
-@blueprint.response(200, SessionAnswerSchema(many=True), example=[_EXAMPLE], headers=refer("Link"))
+@blueprint.response(200, SessionAnswerSchema(many=True), headers=refer("Link"))
 @answers_errors()
 def list_sessions(arguments: dict[str, Any]) -> Response:
     """List the organisation's active sessions, newest first

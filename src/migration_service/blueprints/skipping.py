@@ -53,7 +53,7 @@ _EXAMPLE = {
 
 
 @blueprint.post("/", endpoint="skip_accounts")
-@blueprint.response(200, SkippedAnswerSchema, example=SkippedAnswerSchema.example())
+@blueprint.response(200, SkippedAnswerSchema)
 @answers_errors(errors.ImportSupplierNotFoundInBodyError)
 @json_body(SkipBodySchema(), _EXAMPLE)
 @database_searches()

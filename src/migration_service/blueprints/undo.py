@@ -126,12 +126,7 @@ def get_one(undo_id: str) -> Response:
 
 @blueprint.get("/<undo_id>/results/", endpoint="get_undo_results")
 @query_arguments(schemas.UndoResultArgumentsSchema())
-@blueprint.response(
-    200,
-    schemas.UndoOutcomeAnswerSchema,
-    content_type="application/x-ndjson",
-    example=schemas.UndoOutcomeAnswerSchema.example(),
-)
+@blueprint.response(200, schemas.UndoOutcomeAnswerSchema, content_type="application/x-ndjson")
 @blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=_OUTCOME_CSV)
 @answers_errors(errors.UndoNotFoundError)
 def get_results(arguments: dict[str, Any], undo_id: str) -> Response:

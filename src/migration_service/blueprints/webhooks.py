@@ -65,7 +65,7 @@ def create(body: dict[str, Any]) -> Response:
 
 
 @blueprint.get("/", endpoint="list_webhooks")
-@blueprint.response(200, webhooks.WebhookAnswerSchema(many=True), example=[_WEBHOOK])
+@blueprint.response(200, webhooks.WebhookAnswerSchema(many=True))
 @answers_errors()
 def list_all() -> Response:
     """List the organisation's webhooks
@@ -80,7 +80,7 @@ def list_all() -> Response:
 
 
 @blueprint.get("/<webhook_id>/", endpoint="get_webhook")
-@blueprint.response(200, webhooks.WebhookAnswerSchema, example=_WEBHOOK)
+@blueprint.response(200, webhooks.WebhookAnswerSchema)
 @answers_errors(errors.WebhookNotFoundError)
 def get_one(webhook_id: str) -> Response:
     """Get a webhook
@@ -108,7 +108,7 @@ def change(body: dict[str, Any], webhook_id: str) -> Response:
 
 
 @blueprint.delete("/<webhook_id>/", endpoint="remove_webhook")
-@blueprint.response(200, webhooks.WebhookAnswerSchema, example=_WEBHOOK)
+@blueprint.response(200, webhooks.WebhookAnswerSchema)
 @answers_errors(errors.WebhookNotFoundError)
 def remove(webhook_id: str) -> Response:
     """Remove a webhook for ever
@@ -162,9 +162,7 @@ def send_test_event(webhook_id: str) -> Response:
         "deliveries", row_id, state=Choice(DeliveryState, "Only deliveries in this state.", "FAILED")
     )
 )
-@blueprint.response(
-    200, webhooks.WebhookDeliveryAnswerSchema(many=True), example=[_DELIVERY], headers=refer("Link")
-)
+@blueprint.response(200, webhooks.WebhookDeliveryAnswerSchema(many=True), headers=refer("Link"))
 @answers_errors(errors.WebhookNotFoundError)
 def list_all_deliveries(arguments: dict[str, Any], webhook_id: str) -> Response:
     """List the deliveries of a webhook, newest first
@@ -182,7 +180,7 @@ def list_all_deliveries(arguments: dict[str, Any], webhook_id: str) -> Response:
 
 
 @blueprint.get("/<webhook_id>/deliveries/<delivery_number>/", endpoint="get_webhook_delivery")
-@blueprint.response(200, webhooks.WebhookDeliveryAnswerSchema, example=_DELIVERY)
+@blueprint.response(200, webhooks.WebhookDeliveryAnswerSchema)
 @answers_errors(errors.WebhookNotFoundError, errors.WebhookDeliveryNotFoundError)
 def get_one_delivery(webhook_id: str, delivery_number: str) -> Response:
     """Get a delivery with all its attempts

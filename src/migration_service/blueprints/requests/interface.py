@@ -1,7 +1,7 @@
 """The interface: its blueprints, the sender by the token (section 5), what its key may do, what it names."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
@@ -11,9 +11,11 @@ from flask.globals import request_ctx
 from flask_smorest import Blueprint
 from sqlalchemy.orm import Session
 
+from migration_payloads.schemas.base import AnswerSchema
 from migration_payloads.schemas.identifiers import require_identifier
 from migration_service import errors
 from migration_service.blueprints.requests.application import INTERFACE, require_text_in_path
+from migration_service.blueprints.requests.describing import View
 from migration_service.blueprints.requests.places import enter_place
 from migration_service.blueprints.requests.resources import Resources, resources
 from migration_service.log import request_id
@@ -75,10 +77,22 @@ _SCHEMES = ("token", "bearer", "jwt")
 _BLANKS = re.compile(r"[ \t]+")
 
 
+class _Resource(Blueprint):  # type: ignore[misc]
+    """A blueprint that describes a response with the example of its schema, unless another one is given."""
+
+    def response(self, status_code: int, schema: Any = None, **described: Any) -> Callable[[View], View]:
+        """Describe the response."""
+        kind = schema if isinstance(schema, type) else type(schema)
+        if issubclass(kind, AnswerSchema) and "example" not in described:
+            described["example"] = [kind.example()] if getattr(schema, "many", False) else kind.example()
+        decorator: Callable[[View], View] = super().response(status_code, schema, **described)
+        return decorator
+
+
 def make_blueprint(name: str, path: str, description: str) -> Blueprint:
     """Return the blueprint of the resource at `path`, below the path of the interface."""
     url_prefix = f"{INTERFACE}{path}".rstrip("/")
-    blueprint = Blueprint(name, __name__, url_prefix=url_prefix, description=description)
+    blueprint = _Resource(name, __name__, url_prefix=url_prefix, description=description)
     blueprint.before_request(_admit)
     return blueprint
 
