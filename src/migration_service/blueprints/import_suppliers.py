@@ -9,7 +9,10 @@ from migration_service.blueprints.requests.interface import caller, make_bluepri
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import ImportSupplierNotFoundError
 from migration_service.schemas import answers
-from migration_service.services.reporting import import_suppliers
+from migration_service.services.reporting.import_suppliers import (
+    report_import_supplier,
+    report_import_suppliers,
+)
 from migration_service.states import EmailMoment, ImportState, SupplierStatus
 
 
@@ -58,7 +61,7 @@ def list_import_suppliers() -> list[dict[str, Any]]:
     Each one has its status, its profile, and the number of its accounts in each state.
     """
     with resources().Session.begin() as session:
-        return import_suppliers.report_import_suppliers(session, caller().organisation_id)
+        return report_import_suppliers(session, caller().organisation_id)
 
 
 @blueprint.get("/<import_supplier_code>/")
@@ -70,6 +73,4 @@ def get_import_supplier(import_supplier_code: str) -> dict[str, Any]:
     Includes its status, its profile, and the number of its accounts in each state.
     """
     with resources().Session.begin() as session:
-        return import_suppliers.report_import_supplier(
-            session, caller().organisation_id, import_supplier_code
-        )
+        return report_import_supplier(session, caller().organisation_id, import_supplier_code)
