@@ -52,7 +52,7 @@ from migration_service.db.commits import CommitWatch
 from migration_service.db.engine import STATEMENT_SECONDS_OF_REQUESTS, make_sessionmaker, service_engine
 from migration_service.db.holding import Outage
 from migration_service.db.known_commits import KnownCommit
-from migration_service.payment_vendors.measured import CALLS as VENDOR_CALLS
+from migration_service.payment_vendors.calls import CALLS as VENDOR_CALLS
 from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
 from migration_service.services.access.tokens import FIND_CALLER

@@ -14,7 +14,7 @@ from migration_service.blueprints.requests.interface import make_blueprint, supp
 from migration_service.blueprints.requests.places import begin_answer, database_searches, while_client_waits
 from migration_service.blueprints.requests.resources import resources
 from migration_service.metrics.disks import read_disks
-from migration_service.payment_vendors.answers import read_failing
+from migration_service.payment_vendors.calls import read_failing
 from migration_service.schemas import answers
 from migration_service.schemas.deciding import decided_by, reason_of
 from migration_service.services.readiness.checks import Surroundings

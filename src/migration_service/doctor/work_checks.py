@@ -8,7 +8,7 @@ from sqlalchemy.exc import DBAPIError
 
 from migration_service.doctor.diagnosis import Diagnosis, ServiceParts, ok, warning, wrong
 from migration_service.metrics.broker import read_broker
-from migration_service.payment_vendors.answers import read_failing
+from migration_service.payment_vendors.calls import read_failing
 from migration_service.services.batches.results.activity import STALLED_AFTER
 from migration_service.services.certificates.making import load_key
 from migration_service.services.events.horizon import find_holder

@@ -1,5 +1,5 @@
-"""Payment vendors, each with an adapter that implements a small protocol (sections 2.8 and 4.11).
+"""Payment vendors, each with an adapter (sections 2.8 and 4.11).
 
-Call `factory.get_vendor` to get a vendor. `protocol` defines the interface of an adapter. `factory` has the
-adapters, which use `connection`, `addresses` and `breaker`.
+Call `factory.get_vendor` to get a vendor, as `protocol` describes it. `factory` has the adapters, which use
+`connection`, `addresses` and `breaker`.
 """

@@ -1,22 +1,18 @@
 """The adapters of payment vendors, and the client of one from its stored settings."""
 
-import functools
 import logging
 import re
+import time
 from collections.abc import Mapping
+from functools import lru_cache, partial
 from typing import Any
 
 from migration_service.config import SettingsError, read_secret
 from migration_service.errors import PaymentInstructionRejectedError, PaymentVendorUnreachableError
-from migration_service.payment_vendors.addresses import check_reference
+from migration_service.payment_vendors.addresses import MAX_REFERENCE_LENGTH, check_reference
+from migration_service.payment_vendors.calls import CALLS
 from migration_service.payment_vendors.connection import CallLimits, VendorConnection
-from migration_service.payment_vendors.measured import MeasuredVendor
-from migration_service.payment_vendors.protocol import (
-    PaymentInstructionDetails,
-    VendorClient,
-    VendorKind,
-    reference_in,
-)
+from migration_service.payment_vendors.protocol import PaymentInstructionDetails, VendorClient, VendorKind
 
 logger = logging.getLogger(__name__)
 
@@ -60,40 +56,26 @@ _STRIPE_DETAILS = {
 }
 
 
-class HttpPaymentVendor:
-    """A vendor that answers GET {url}/payment-instructions/{reference}?type={type}."""
-
-    def __init__(self, connection: VendorConnection) -> None:
-        self._connection = connection
-
-    def __repr__(self) -> str:
-        return f"HttpPaymentVendor({self._connection!r})"
-
-    def retrieve_instruction(self, *, reference: str, type: str) -> PaymentInstructionDetails:
-        """Return the instruction from the vendor. Raise the errors of VendorClient."""
-        check_reference(reference)
-        answer = self._connection.get("payment-instructions", reference, query={"type": type})
-        if answer.get("reference") != reference:
-            raise self._connection.invalid_answer("it is about another reference")
-        status = answer.get("status")
-        if not isinstance(status, str) or not _CODE.fullmatch(status):
-            raise self._connection.invalid_answer("it has no status")
-        if answer.get("type") != type:
-            raise PaymentInstructionRejectedError(
-                f"The payment vendor knows this reference, but not as an instruction of type {type}."
-            )
-        if status != "ACTIVE":
-            raise PaymentInstructionRejectedError(
-                f"The payment instruction is {status} at the payment vendor."
-            )
-        return PaymentInstructionDetails(
-            reference=reference,
-            type=type,
-            status=status,
-            details=_kept_details(answer.get("details")),
-            customer_reference=reference_in(answer, "customer_reference"),
-            account_reference=reference_in(answer, "account_reference"),
+def _ask_http(connection: VendorConnection, reference: str, type: str) -> PaymentInstructionDetails:
+    """Ask a vendor that answers GET {url}/payment-instructions/{reference}?type={type}."""
+    check_reference(reference)
+    answer = connection.get("payment-instructions", reference, query={"type": type})
+    if answer.get("reference") != reference:
+        raise connection.invalid_answer("it is about another reference")
+    status = answer.get("status")
+    if not isinstance(status, str) or not _CODE.fullmatch(status):
+        raise connection.invalid_answer("it has no status")
+    if answer.get("type") != type:
+        raise PaymentInstructionRejectedError(
+            f"The payment vendor knows this reference, but not as an instruction of type {type}."
         )
+    if status != "ACTIVE":
+        raise PaymentInstructionRejectedError(f"The payment instruction is {status} at the payment vendor.")
+    return PaymentInstructionDetails(
+        details=_kept_details(answer.get("details")),
+        customer_reference=_reference_in(answer, "customer_reference"),
+        account_reference=_reference_in(answer, "account_reference"),
+    )
 
 
 def _kept_details(details: Any) -> dict[str, str | int | bool]:
@@ -112,39 +94,35 @@ def _shortened(text: str) -> str:
     return _LONG_NUMBER.sub(lambda number: "*" * 8 + number[0][-4:], printable)[:_MAX_TEXT]
 
 
-class StripePaymentVendor:
-    """Stripe. The secret is a (restricted) API key that may read payment methods."""
+def _reference_in(answer: Mapping[str, Any], name: str) -> str | None:
+    """Return the reference `name` in a vendor's response, or None if it has none that can be stored."""
+    value = answer.get(name)
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_REFERENCE_LENGTH or not value.isprintable():
+        return None
+    return value
 
-    def __init__(self, connection: VendorConnection) -> None:
-        self._connection = connection
 
-    def __repr__(self) -> str:
-        return f"StripePaymentVendor({self._connection!r})"
+def _ask_stripe(connection: VendorConnection, reference: str, type: str) -> PaymentInstructionDetails:
+    """Ask Stripe about a payment method. The secret is a (restricted) API key that may read these.
 
-    def retrieve_instruction(self, *, reference: str, type: str) -> PaymentInstructionDetails:
-        """Return the payment method from Stripe. Raise the errors of VendorClient.
-
-        A reference that is not the id of a payment method is rejected without a call to Stripe.
-        """
-        check_reference(reference)
-        if not _PAYMENT_METHOD_ID.fullmatch(reference):
-            raise PaymentInstructionRejectedError("The reference is not the id of a payment method (pm_...).")
-        answer = self._connection.get("v1", "payment_methods", reference)
-        stripe_type = answer.get("type")
-        if answer.get("object") != "payment_method" or not isinstance(stripe_type, str):
-            raise self._connection.invalid_answer("it is not a payment method")
-        if stripe_type != _STRIPE_TYPES.get(type, type.lower()):
-            raise PaymentInstructionRejectedError(
-                f"The payment method is of Stripe's type {stripe_type}, which does not fit {type}."
-            )
-        return PaymentInstructionDetails(
-            reference=reference,
-            type=type,
-            status="ACTIVE",
-            details=_stripe_details(answer, stripe_type),
-            customer_reference=reference_in(_expanded(answer), "id"),
-            account_reference=reference_in(_metadata(answer), "account_reference"),
+    A reference that is not the id of a payment method is rejected without a call to Stripe.
+    """
+    check_reference(reference)
+    if not _PAYMENT_METHOD_ID.fullmatch(reference):
+        raise PaymentInstructionRejectedError("The reference is not the id of a payment method (pm_...).")
+    answer = connection.get("v1", "payment_methods", reference)
+    stripe_type = answer.get("type")
+    if answer.get("object") != "payment_method" or not isinstance(stripe_type, str):
+        raise connection.invalid_answer("it is not a payment method")
+    if stripe_type != _STRIPE_TYPES.get(type, type.lower()):
+        raise PaymentInstructionRejectedError(
+            f"The payment method is of Stripe's type {stripe_type}, which does not fit {type}."
         )
+    return PaymentInstructionDetails(
+        details=_stripe_details(answer, stripe_type),
+        customer_reference=_reference_in(_expanded(answer), "id"),
+        account_reference=_reference_in(_metadata(answer), "account_reference"),
+    )
 
 
 def _expanded(answer: dict[str, Any]) -> dict[str, Any]:
@@ -176,15 +154,13 @@ def make_vendor(
 
     `name` is used in the log. Raise ValueError if the kind or the URL is invalid.
     """
-    if VendorKind(kind) is VendorKind.STRIPE:
-        headers = {"Stripe-Version": API_VERSION}
-        return StripePaymentVendor(
-            VendorConnection(name=name or kind, url=url, secret=secret, limits=limits, headers=headers)
-        )
-    return HttpPaymentVendor(VendorConnection(name=name or kind, url=url, secret=secret, limits=limits))
+    is_stripe = VendorKind(kind) is VendorKind.STRIPE
+    headers = {"Stripe-Version": API_VERSION} if is_stripe else {}
+    connection = VendorConnection(name=name or kind, url=url, secret=secret, limits=limits, headers=headers)
+    return partial(_ask_stripe if is_stripe else _ask_http, connection)
 
 
-@functools.lru_cache(maxsize=1_024)
+@lru_cache(maxsize=1_024)
 def get_vendor(name: str, kind: str, url: str, secret_env: str | None, organisation_id: int) -> VendorClient:
     """Return the vendor set up by an operator, which is the same object for each call in this process.
 
@@ -193,10 +169,26 @@ def get_vendor(name: str, kind: str, url: str, secret_env: str | None, organisat
     """
     try:
         secret = read_secret(secret_env) if secret_env else None
-        return MeasuredVendor(name, make_vendor(kind, url, secret, name=name))
+        return _measured(name, make_vendor(kind, url, secret, name=name))
     except (SettingsError, ValueError) as error:
         logger.error("Payment vendor %s is not set up correctly on this server: %s", name, error)
         raise PaymentVendorUnreachableError(
             "The payment vendor is not set up correctly on this server. An operator must correct this. "
             "The log says what is wrong."
         ) from error
+
+
+def _measured(name: str, vendor: VendorClient) -> VendorClient:
+    """Return the vendor with the duration and outcome of each call recorded under `name`."""
+
+    def retrieve(reference: str, type: str) -> PaymentInstructionDetails:
+        started = time.monotonic()
+        try:
+            details = vendor(reference, type)
+        except BaseException as error:
+            CALLS.add(name, time.monotonic() - started, error)
+            raise
+        CALLS.add(name, time.monotonic() - started, None)
+        return details
+
+    return retrieve

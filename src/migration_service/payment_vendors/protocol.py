@@ -1,14 +1,12 @@
-"""The protocol of the adapters of payment vendors."""
+"""What is asked of a payment vendor, and what its adapter returns."""
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TypeAlias
 
 #: The message about a reference unknown to the vendor.
 UNKNOWN_INSTRUCTION = "The payment vendor does not know this payment instruction."
-
-_LONGEST_REFERENCE = 255
 
 
 class VendorKind(enum.StrEnum):
@@ -28,9 +26,6 @@ class PaymentInstructionDetails:
     secrets.
     """
 
-    reference: str
-    type: str
-    status: str
     details: dict[str, str | int | bool] = field(default_factory=dict)
     #: The vendor's name for the customer, if known.
     customer_reference: str | None = None
@@ -38,22 +33,8 @@ class PaymentInstructionDetails:
     account_reference: str | None = None
 
 
-def reference_in(answer: Mapping[str, Any], name: str) -> str | None:
-    """Return the reference `name` in a vendor's response, or None if it has none that can be stored."""
-    value = answer.get(name)
-    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_REFERENCE or not value.isprintable():
-        return None
-    return value
-
-
-class VendorClient(Protocol):
-    """A vendor that can be asked about its payment instructions."""
-
-    def retrieve_instruction(self, *, reference: str, type: str) -> PaymentInstructionDetails:
-        """Return the instruction if the vendor has it with this type (section 4.11).
-
-        Raise PaymentInstructionRejectedError if the vendor rejects it, PaymentVendorUnreachableError if an
-        operator has to correct something first, and PaymentVendorUnavailableError if a later retry may
-        succeed.
-        """
-        ...
+#: Returns the instruction with this reference if the vendor has it with this type (section 4.11).
+#:
+#: Raises PaymentInstructionRejectedError if the vendor rejects it, PaymentVendorUnreachableError if an
+#: operator has to correct something first, and PaymentVendorUnavailableError if a later retry may succeed.
+VendorClient: TypeAlias = Callable[[str, str], PaymentInstructionDetails]

@@ -9,7 +9,7 @@ from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.db.engine import make_sessionmaker, service_engine
 from migration_service.db.known_commits import KnownCommit
-from migration_service.payment_vendors.measured import CALLS as VENDOR_CALLS
+from migration_service.payment_vendors.calls import CALLS as VENDOR_CALLS
 from migration_service.services.processing.slots import Slots
 
 

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.payment_vendors.answers import note_failure
+from migration_service.payment_vendors.calls import note_failure
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.batches.intake.quotas import BatchQuotas
 from migration_service.services.setup.vendors import create_payment_vendor

@@ -23,14 +23,13 @@ def sandbox(sandbox_url: str, limits: CallLimits) -> VendorClient:
 
 
 def test_a_valid_instruction_is_retrieved_with_its_details(sandbox: VendorClient) -> None:
-    instruction = sandbox.retrieve_instruction(reference="card-ok-1", type="CARD")
-    assert (instruction.reference, instruction.type, instruction.status) == ("card-ok-1", "CARD", "ACTIVE")
+    instruction = sandbox("card-ok-1", "CARD")
     assert instruction.details["last_four_digits"] == "4242"
 
 
 def test_the_url_may_end_in_a_slash(sandbox_url: str, limits: CallLimits) -> None:
     vendor = make_vendor("http", sandbox_url + "/", SANDBOX_SECRET, limits=limits)
-    assert vendor.retrieve_instruction(reference="sepa-ok-1", type="SEPA_DEBIT").type == "SEPA_DEBIT"
+    assert vendor("sepa-ok-1", "SEPA_DEBIT").details
 
 
 def test_a_body_that_is_sent_slowly_exceeds_the_time_limit(
@@ -38,7 +37,7 @@ def test_a_body_that_is_sent_slowly_exceeds_the_time_limit(
 ) -> None:
     vendor = make_vendor("http", sandbox_url, SANDBOX_SECRET, limits=impatient_limits)
     with pytest.raises(errors.PaymentVendorUnavailableError, match="in time"):
-        vendor.retrieve_instruction(reference="card-drip-1", type="CARD")
+        vendor("card-drip-1", "CARD")
 
 
 @pytest.mark.parametrize("secret", ["another-secret", None])
@@ -47,7 +46,7 @@ def test_refused_credentials_are_a_permanent_error(
 ) -> None:
     vendor = make_vendor("http", sandbox_url, secret, limits=limits)
     with pytest.raises(errors.PaymentVendorUnreachableError, match="credentials"):
-        vendor.retrieve_instruction(reference="card-ok-1", type="CARD")
+        vendor("card-ok-1", "CARD")
 
 
 @pytest.mark.parametrize("behaviour", sorted(BEHAVIOURS))
@@ -89,8 +88,7 @@ def sepa_debit(localstripe_url: str) -> str:
 def test_a_card_is_retrieved_with_its_last_digits_and_never_its_number(
     stripe: VendorClient, card: str
 ) -> None:
-    instruction = stripe.retrieve_instruction(reference=card, type="CARD")
-    assert (instruction.reference, instruction.type, instruction.status) == (card, "CARD", "ACTIVE")
+    instruction = stripe(card, "CARD")
     assert instruction.details == {
         "attached_to_customer": False,
         "brand": "visa",
@@ -101,20 +99,22 @@ def test_a_card_is_retrieved_with_its_last_digits_and_never_its_number(
     }
 
 
-def test_a_card_of_a_customer_is_recognised_as_attached(
+def test_a_card_names_the_customer_that_it_is_attached_to_and_the_account_of_its_metadata(
     stripe: VendorClient, localstripe_url: str, card: str
 ) -> None:
     customer = post(localstripe_url, "customers", {"email": "jan@example.nl"})
     post(localstripe_url, f"payment_methods/{card}/attach", {"customer": customer})
-    assert stripe.retrieve_instruction(reference=card, type="CARD").details["attached_to_customer"] is True
+    post(localstripe_url, f"payment_methods/{card}", {"metadata[account_reference]": "A-1"})
+    found = stripe(card, "CARD")
+    assert (found.customer_reference, found.account_reference) == (customer, "A-1")
+    assert found.details["attached_to_customer"] is True
 
 
 @pytest.mark.parametrize("instruction_type", ["SEPA_DEBIT", "DIRECT_DEBIT"])
 def test_a_sepa_direct_debit_is_retrieved(
     stripe: VendorClient, sepa_debit: str, instruction_type: str
 ) -> None:
-    instruction = stripe.retrieve_instruction(reference=sepa_debit, type=instruction_type)
-    assert instruction.type == instruction_type
+    instruction = stripe(sepa_debit, instruction_type)
     assert instruction.details["last_four_digits"] == "4300"
 
 
@@ -122,9 +122,9 @@ def test_a_payment_method_of_another_type_is_rejected(
     stripe: VendorClient, card: str, sepa_debit: str
 ) -> None:
     with pytest.raises(errors.PaymentInstructionRejectedError, match="type card"):
-        stripe.retrieve_instruction(reference=card, type="SEPA_DEBIT")
+        stripe(card, "SEPA_DEBIT")
     with pytest.raises(errors.PaymentInstructionRejectedError, match="type sepa_debit"):
-        stripe.retrieve_instruction(reference=sepa_debit, type="CARD")
+        stripe(sepa_debit, "CARD")
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_reference_that_is_not_a_known_payment_method_is_rejected(
     stripe: VendorClient, reference: str
 ) -> None:
     with pytest.raises(errors.PaymentInstructionRejectedError):
-        stripe.retrieve_instruction(reference=reference, type="CARD")
+        stripe(reference, "CARD")
 
 
 def test_a_key_that_stripe_refuses_is_a_permanent_error(
@@ -142,7 +142,7 @@ def test_a_key_that_stripe_refuses_is_a_permanent_error(
 ) -> None:
     vendor = make_vendor("stripe", localstripe_url, "not-a-key", limits=limits)
     with pytest.raises(errors.PaymentVendorUnreachableError, match="credentials"):
-        vendor.retrieve_instruction(reference=card, type="CARD")
+        vendor(card, "CARD")
 
 
 SOUND = {"reference": "r-1", "type": "CARD", "status": "ACTIVE"}
@@ -161,7 +161,7 @@ def retrieve(
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(content), content))
 
         vendor = make_vendor("http", start_server(script).url, limits=limits)
-        return vendor.retrieve_instruction(reference="r-1", type="CARD")
+        return vendor("r-1", "CARD")
 
     return ask
 

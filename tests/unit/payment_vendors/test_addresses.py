@@ -50,7 +50,7 @@ def test_a_reference_is_one_segment_of_the_path(
     vendor, heads, host = recorder
     heads.clear()
     with pytest.raises((errors.PaymentInstructionRejectedError, errors.PaymentVendorUnreachableError)):
-        vendor.retrieve_instruction(reference=reference, type=instruction_type)
+        vendor(reference, instruction_type)
     for head in heads:
         request_line, *headers = head.split(b"\r\n")
         method, target, _ = request_line.split(b" ")
@@ -73,11 +73,11 @@ def test_an_invalid_reference_is_refused_without_a_call(
 ) -> None:
     vendor, heads, _ = recorder
     with pytest.raises(errors.PaymentInstructionRejectedError) as caught:
-        vendor.retrieve_instruction(reference=reference, type="CARD")
+        vendor(reference, "CARD")
     assert caught.value.errors[0].attr == "reference"
     assert heads == []
     with pytest.raises(errors.PaymentVendorUnreachableError):
-        vendor.retrieve_instruction(reference="x" * 255, type="CARD")
+        vendor("x" * 255, "CARD")
 
 
 SECRET = "s3cret-of-the-vendor"
@@ -85,7 +85,7 @@ SECRET = "s3cret-of-the-vendor"
 
 def test_the_secret_comes_from_the_named_variable(sandbox_url: str) -> None:
     vendor = get_vendor("sandbox", "http", sandbox_url, SANDBOX_VARIABLE, 1)
-    assert vendor.retrieve_instruction(reference="card-ok-1", type="CARD").status == "ACTIVE"
+    assert vendor("card-ok-1", "CARD").details
 
 
 def test_calls_for_an_organisation_in_one_process_share_a_vendor_and_so_its_circuit_breaker() -> None:
@@ -138,8 +138,9 @@ def test_the_secret_is_sent_and_is_in_no_log_error_or_repr(
     server = start_server(echo)
     vendor = make_vendor(kind, server.url, SECRET, limits=limits)
     with caplog.at_level(logging.DEBUG), pytest.raises(errors.ServiceError) as caught:
-        vendor.retrieve_instruction(reference="pm_1", type="CARD")
+        vendor("pm_1", "CARD")
     assert f"Authorization: Bearer {SECRET}".encode() in server.heads[0]
+    assert (b"\r\nStripe-Version: 2023-10-16\r\n" in server.heads[0]) is (kind == "stripe")
     seen = [caplog.text, repr(vendor), caught.value.detail, *traceback.format_exception(caught.value)]
     assert SECRET not in "".join(seen)
 

@@ -15,7 +15,7 @@ from migration_service.config import Settings
 from migration_service.doctor.diagnosis import ServiceParts
 from migration_service.doctor.work_checks import check_batches, check_vendors
 from migration_service.metrics.shared import read_vendor_calls
-from migration_service.payment_vendors.measured import CALLS
+from migration_service.payment_vendors.calls import CALLS
 from migration_service.services.accounts.payment_instructions import ask_vendor
 from migration_service.services.batches.control import get_batch, report_batch
 from migration_service.services.batches.work.added_data import instructions

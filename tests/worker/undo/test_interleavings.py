@@ -182,7 +182,7 @@ def _confirmation(undone: Undone) -> Act:
     with undone.supplier.Session.begin() as session:
         session.add(PaymentVendor(name="vendor", kind="http", url="http://localhost"))
     body = PostedBody({**undone.pair, "vendor": "vendor", "reference": "r", "type": "CARD"})
-    details = PaymentInstructionDetails(reference="r", type="CARD", status="active")
+    details = PaymentInstructionDetails()
     with undone.supplier.Session() as session:
         order = prepare_instruction(session, undone.caller(), body)
 

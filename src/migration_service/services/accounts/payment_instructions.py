@@ -82,7 +82,7 @@ def ask_vendor(order: InstructionOrder) -> PaymentInstructionDetails:
     vendor = order.vendor
     organisation_id = order.account.supplier.organisation_id
     adapter = get_vendor(vendor.name, vendor.kind, vendor.url, vendor.secret_env, organisation_id)
-    details = adapter.retrieve_instruction(reference=order.reference, type=order.type)
+    details = adapter(order.reference, order.type)
     ours = (order.external_account_number, order.account.service_account_number)
     if details.account_reference is not None and details.account_reference not in ours:
         raise errors.PaymentInstructionRejectedError(

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from sqlalchemy import func, update
@@ -35,10 +34,6 @@ def _vendor(session: Session, name: str) -> PaymentVendor:
     return create_payment_vendor(session, name, kind=VendorKind.HTTP, url="https://vendor.example/api")
 
 
-def _details(**more: Any) -> PaymentInstructionDetails:
-    return PaymentInstructionDetails(reference="r", type="CARD", status="ACTIVE", **more)
-
-
 def test_an_account_is_not_locked_while_its_vendor_is_asked_and_cannot_go_while_the_instruction_is_stored(
     session: Session,
     account: ImportedAccount,
@@ -49,7 +44,7 @@ def test_an_account_is_not_locked_while_its_vendor_is_asked_and_cannot_go_while_
     body = PostedBody(account.pair | {"vendor": vendor.name, "reference": "r", "type": "CARD"})
     order = prepare_instruction(session, Caller(known.organisation_id, 1), body)
     assert free_locks(order.account) == ["UPDATE", "NO KEY UPDATE", "SHARE", "KEY SHARE"]
-    assert store_instruction(session, order, _details())
+    assert store_instruction(session, order, PaymentInstructionDetails())
     assert free_locks(order.account) == ["NO KEY UPDATE", "SHARE", "KEY SHARE"]
 
 
@@ -72,7 +67,9 @@ def test_an_account_that_was_undone_or_erased_meanwhile_gets_no_instruction(
     data = account.pair | {"vendor": vendor.name, "reference": "r", "type": "CARD"}
     order = find_instruction(session, opened, data)
     with pytest.raises(errors.AccountNotFoundInBodyError):
-        store_instruction(session, replace(order, account=replace(opened, id=opened.id + 1)), _details())
+        store_instruction(
+            session, replace(order, account=replace(opened, id=opened.id + 1)), PaymentInstructionDetails()
+        )
     session.execute(update(Account).where(Account.id == opened.id).values(erased_at=func.now()))
     with pytest.raises(errors.AccountErasedError):
-        store_instruction(session, order, _details())
+        store_instruction(session, order, PaymentInstructionDetails())

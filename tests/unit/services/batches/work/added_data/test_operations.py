@@ -24,9 +24,7 @@ from support.factories import Customer
 from unit.services.batches import batch_rows
 from unit.services.undo.undo_rows import add_account
 
-_DETAILS = PaymentInstructionDetails(
-    reference="r", type="CARD", status="ACTIVE", customer_reference="customer"
-)
+_DETAILS = PaymentInstructionDetails(customer_reference="customer")
 
 
 def _order(customer: Customer, number: str, reference: str, vendor: str = "V") -> dict[str, Any]:
