@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date
 from typing import Any, TypeAlias
 
-from sqlalchemy import Select, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from migration_payloads.moments import DEFAULT_TIME_ZONE, today_in
@@ -155,15 +155,27 @@ def open_account(
 
 
 def open_accounts(
-    session: Session, supplier: KnownSupplier, numbers: Collection[str], *, skip_locked: bool = False
+    session: Session,
+    supplier: KnownSupplier,
+    numbers: Collection[str],
+    *,
+    lock: bool = True,
+    skip_locked: bool = False,
 ) -> dict[str, OpenAccount | AccountErasedError]:
-    """Lock the imported accounts with these external account numbers, and return them by number.
+    """Return the imported accounts with these external account numbers by number, locked unless not `lock`.
 
     They are always locked in the same order, so that two batches cannot deadlock. Accounts that do not exist
     are absent. With `skip_locked`, so are accounts locked by other transactions.
     """
-    statement = _select_accounts(supplier, numbers).order_by(Account.id)
-    rows = session.execute(statement.with_for_update(key_share=True, skip_locked=skip_locked))
+    statement = select(
+        Account.id, Account.external_account_number, Account.service_account_number, Account.erased_at
+    ).where(
+        Account.import_supplier_id == supplier.id, one_of(Account.external_account_number.expression, numbers)
+    )
+    if lock:
+        statement = statement.order_by(Account.id)
+        statement = statement.with_for_update(key_share=True, skip_locked=skip_locked)
+    rows = session.execute(statement)
     return {
         row.external_account_number: (
             AccountErasedError()
@@ -178,22 +190,8 @@ def find_accounts(
     session: Session, supplier: KnownSupplier, numbers: Collection[str]
 ) -> dict[str, OpenAccount]:
     """Return the imported, unerased accounts with these external account numbers, by number."""
-    rows = session.execute(_select_accounts(supplier, numbers))
-    return {
-        row.external_account_number: OpenAccount(row.id, row.service_account_number, supplier)
-        for row in rows
-        if row.erased_at is None
-    }
-
-
-def _select_accounts(
-    supplier: KnownSupplier, numbers: Collection[str]
-) -> Select[int, str, str, datetime | None]:
-    return select(
-        Account.id, Account.external_account_number, Account.service_account_number, Account.erased_at
-    ).where(
-        Account.import_supplier_id == supplier.id, one_of(Account.external_account_number.expression, numbers)
-    )
+    found = open_accounts(session, supplier, numbers, lock=False)
+    return {number: it for number, it in found.items() if isinstance(it, OpenAccount)}
 
 
 def check_form(session: Session, caller: Caller, body: PostedBody, check: Check) -> None:

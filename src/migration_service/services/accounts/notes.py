@@ -78,7 +78,7 @@ def add_notes(session: Session, caller: Caller, body: added_data.PostedBody) -> 
         raise errors.ImportSupplierNotFoundError(errors=error.errors) from None
     checked = check_notes(body, *added_data.terms_of(account.supplier))
     checked.raise_errors()
-    (results,) = add_notes_to_accounts(session, [added_data.Addition(account, body.data)])
+    (results,) = add_notes_to_accounts(session, [(account, body.data["notes"])])
     warnings = [warning for note in results for warning in note.warnings]
     return added_data.Accepted([note.to_dict() for note in results], checked.warnings + warnings)
 
@@ -97,21 +97,13 @@ def check_notes(body: added_data.PostedBody, profile: Profile, _today: date) -> 
 
 
 def add_notes_to_accounts(
-    session: Session, additions: Sequence[added_data.Addition]
+    session: Session, posted: Sequence[tuple[added_data.OpenAccount, list[dict[str, Any]]]]
 ) -> list[list[NoteResult]]:
     """Add the notes that the accounts do not have yet. Return the results of each addition.
 
     The caller must have locked the accounts and checked the rules. Additions to one account are made in
     order.
     """
-    posted = [(addition.account, addition.data["notes"]) for addition in additions]
-    return write_notes(session, posted)
-
-
-def write_notes(
-    session: Session, posted: Sequence[tuple[added_data.OpenAccount, list[dict[str, Any]]]]
-) -> list[list[NoteResult]]:
-    """Add notes to accounts locked by the caller, like `add_notes_to_accounts`."""
     books = _Books(
         session, {(account.id, hash_sameness(note)) for account, notes in posted for note in notes}
     )

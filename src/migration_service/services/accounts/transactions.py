@@ -24,7 +24,7 @@ from migration_service.origin import current_origin
 from migration_service.services.access.callers import Caller
 from migration_service.services.accounts import added_data, transaction_checks
 from migration_service.services.accounts.ledgers import OpenPeriod, read_ledgers, save_ledgers
-from migration_service.services.accounts.notes import write_notes
+from migration_service.services.accounts.notes import add_notes_to_accounts
 from migration_service.services.accounts.reading import read_parts
 from migration_service.states import TransactionPeriod
 
@@ -40,14 +40,6 @@ class TransactionStatus(StrEnum):
 
 #: Members of every transaction that passed the schema.
 _ADDABLE = {"transaction_id", "transaction_date", "amount", "type"}
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionResult:
-    """The result for one posted transaction, as it is now on the account."""
-
-    status: TransactionStatus
-    transaction_data: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +60,13 @@ class Taken:
     transaction: dict[str, Any] | _KnownTransaction
     #: That its date was changed, or what the existing one has otherwise.
     warnings: list[errors.ErrorItem] = field(default_factory=list)
+
+    @property
+    def transaction_data(self) -> dict[str, Any]:
+        """Return the transaction of the response, as it is now on the account."""
+        if isinstance(self.transaction, _KnownTransaction):
+            return self.transaction.data | added_data.EXISTING
+        return self.transaction
 
 
 def add_transactions(
@@ -97,7 +96,8 @@ def add_transactions(
     if isinstance(results, errors.ServiceError):
         raise results
     warnings = [warning for it in results for warning in it.warnings]
-    return added_data.Accepted({"results": with_existing(results)}, checked.warnings + warnings)
+    answered = [{"status": it.status, "transaction_data": it.transaction_data} for it in results]
+    return added_data.Accepted({"results": answered}, checked.warnings + warnings)
 
 
 def add_transactions_to_accounts(
@@ -122,16 +122,6 @@ def add_transactions_to_accounts(
         taken.append(one.settle())
     books.write()
     return taken
-
-
-def with_existing(taken: Sequence[Taken]) -> list[TransactionResult]:
-    """Return the results for transactions, with those that existed already as they are on the account."""
-    return [
-        TransactionResult(it.status, {**it.transaction.data, **added_data.EXISTING})
-        if isinstance(it.transaction, _KnownTransaction)
-        else TransactionResult(it.status, it.transaction)
-        for it in taken
-    ]
 
 
 class _TransactionBooks:
@@ -177,7 +167,7 @@ class _TransactionBooks:
             self._write_items(model, keys)
         save_ledgers(self._session, self.ledgers.values())
         if self._notes:
-            write_notes(self._session, self._notes)
+            add_notes_to_accounts(self._session, self._notes)
 
     def _write_items(self, model: type[Part], keys: list[int]) -> None:
         name, parent = model.sources[0].key, parent_column(model).name

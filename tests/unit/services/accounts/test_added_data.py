@@ -142,7 +142,7 @@ def test_a_note_is_read_as_it_was_sent_and_is_pinned_until_its_time(
     over = {"body": "over", "created_at": moment, "is_pinned": True, "unpin_at": moment}
     plain = {"body": "plain", "created_at": moment - timedelta(days=1)}
     for_ever = {"body": "for ever", "created_at": moment, "is_pinned": True}
-    add_notes_to_accounts(session, [Addition(opened, {"notes": [over, plain, pinned, for_ever]})])
+    add_notes_to_accounts(session, [(opened, [over, plain, pinned, for_ever])])
     read = {"documents": [], "is_pinned": False, "unpin_at": None}
     unpinned = [read | plain, read | over | {"is_pinned": False}]
     assert read_notes(session, opened.id) == [read | pinned, read | for_ever, *unpinned]

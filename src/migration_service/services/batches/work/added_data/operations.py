@@ -60,7 +60,7 @@ def _add_notes(session: Session, additions: Sequence[Addition], _job: ChunkJob) 
             [note.status is NoteStatus.CREATED for note in notes],
             [warning for note in notes for warning in note.warnings],
         )
-        for notes in add_notes_to_accounts(session, additions)
+        for notes in add_notes_to_accounts(session, [(it.account, it.data["notes"]) for it in additions])
     ]
 
 
