@@ -16,8 +16,7 @@ from migration_service.db.cancelling import allow_minutes
 from migration_service.models import Batch
 from migration_service.services.access.operator_sessions import remove_old_operator_sessions
 from migration_service.services.access.sessions import remove_old_sessions
-from migration_service.services.accounts.erasure import remove_staged_again
-from migration_service.services.accounts.erasure_sql import REMOVE_ATTEMPTS, REMOVE_PROCESSES
+from migration_service.services.accounts.erasure import REMOVE_PROCESSES, remove_staged_again
 from migration_service.services.batches.control import cancel_batch
 from migration_service.services.events.reading import HORIZON
 from migration_service.services.idempotency.keys import remove_old_keys
@@ -112,7 +111,6 @@ def remove_staged(session: Session, *, after_days: int) -> int:
     if rows:
         ids = {"process_ids": [row.id for row in rows]}
         session.execute(_MARK_SKIPPED, ids)
-        session.execute(REMOVE_ATTEMPTS, ids)
         session.execute(REMOVE_PROCESSES, ids)
     return len(rows)
 
