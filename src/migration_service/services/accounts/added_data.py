@@ -13,16 +13,10 @@ from migration_payloads.profile import Profile
 from migration_payloads.rules.catalogue import check_account
 from migration_payloads.rules.rule import Finding, Severity
 from migration_payloads.schemas.base import find_unknown_fields, limit_errors, load
+from migration_service import errors
 from migration_service.db.base import one_of
 from migration_service.db.sql import OpenTransaction
-from migration_service.errors import (
-    AccountErasedError,
-    AccountNotFoundInBodyError,
-    ErrorItem,
-    ImportSupplierNotFoundInBodyError,
-    RequestFailedValidationError,
-    ServiceError,
-)
+from migration_service.errors import ErrorItem
 from migration_service.models import Account
 from migration_service.models.part import Part, path_of, payload_columns
 from migration_service.schemas.added_data import AddedDataSchema
@@ -52,13 +46,13 @@ class PostedBody:
 
 def load_posted(schema: AddedDataSchema, payload: Any) -> PostedBody:
     """Load a parsed body with its schema. Return the data and the errors."""
-    data, errors = load(schema, payload)
+    data, faults = load(schema, payload)
     dry_run = data.pop("dry_run", False)
     # An unknown field at the top level is an error in every profile.
     unknown_fields = [
-        item for item in find_unknown_fields(schema, _without_answered(payload)) if item not in errors
+        item for item in find_unknown_fields(schema, _without_answered(payload)) if item not in faults
     ]
-    return PostedBody(data, unknown_fields, dry_run, errors)
+    return PostedBody(data, unknown_fields, dry_run, faults)
 
 
 def _without_answered(payload: Any) -> Any:
@@ -104,7 +98,7 @@ class Checked:
     def raise_errors(self) -> None:
         """Raise RequestFailedValidationError with every error, if there are any."""
         if self.errors:
-            raise RequestFailedValidationError(errors=self.errors)
+            raise errors.RequestFailedValidationError(errors=self.errors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +119,7 @@ def open_account(
     body: PostedBody,
     *,
     lock: bool = True,
-    missing: type[ServiceError] = AccountNotFoundInBodyError,
+    missing: type[errors.ServiceError] = errors.AccountNotFoundInBodyError,
 ) -> OpenAccount:
     """Return the account that a body names, whatever the status of its supplier.
 
@@ -137,7 +131,7 @@ def open_account(
         OpenTransaction.of(session),
         body.data["import_supplier"],
         organisation_id=caller.organisation_id,
-        error=ImportSupplierNotFoundInBodyError,
+        error=errors.ImportSupplierNotFoundInBodyError,
     )
     statement = select(Account.id, Account.service_account_number, Account.erased_at).where(
         Account.import_supplier_id == supplier.id,
@@ -148,9 +142,9 @@ def open_account(
         statement = statement.with_for_update(key_share=True)
     row = session.execute(statement).one_or_none()
     if row is None:
-        raise missing(AccountNotFoundInBodyError.default_detail)
+        raise missing(errors.AccountNotFoundInBodyError.default_detail)
     if row.erased_at is not None:
-        raise AccountErasedError
+        raise errors.AccountErasedError
     return OpenAccount(row.id, row.service_account_number, supplier)
 
 
@@ -161,7 +155,7 @@ def open_accounts(
     *,
     lock: bool = True,
     skip_locked: bool = False,
-) -> dict[str, OpenAccount | AccountErasedError]:
+) -> dict[str, OpenAccount | errors.AccountErasedError]:
     """Return the imported accounts with these external account numbers by number, locked unless not `lock`.
 
     They are always locked in the same order, so that two batches cannot deadlock. Accounts that do not exist
@@ -178,7 +172,7 @@ def open_accounts(
     rows = session.execute(statement)
     return {
         row.external_account_number: (
-            AccountErasedError()
+            errors.AccountErasedError()
             if row.erased_at
             else OpenAccount(row.id, row.service_account_number, supplier)
         )

@@ -19,14 +19,8 @@ from migration_payloads.rules.statements import (
 )
 from migration_payloads.schemas.messages import shown
 from migration_payloads.schemas.statement import HistoricalStatementSchema
+from migration_service import errors
 from migration_service.db.base import one_of
-from migration_service.errors import (
-    ErrorItem,
-    HistoricalStatementAlreadyExistsError,
-    InvalidError,
-    RequestFailedValidationError,
-    ServiceError,
-)
 from migration_service.models import Statement
 from migration_service.origin import current_origin
 from migration_service.services.access.callers import Caller
@@ -46,7 +40,7 @@ class AddedStatements:
     #: Whether each statement was added. The others existed already.
     is_new: list[bool]
     #: Warnings about the statements in view of the account.
-    warnings: list[ErrorItem]
+    warnings: list[errors.ErrorItem]
 
 
 def add_historical_statements(
@@ -63,7 +57,7 @@ def add_historical_statements(
     checked = check_statements(body, *added_data.terms_of(account.supplier))
     checked.raise_errors()
     (added,) = add_statements_to_accounts(session, [added_data.Addition(account, body.data)])
-    if isinstance(added, ServiceError):
+    if isinstance(added, errors.ServiceError):
         raise added
     return added_data.Accepted(body.data, checked.warnings + added.warnings)
 
@@ -84,7 +78,7 @@ def check_statements(body: added_data.PostedBody, profile: Profile, today: date)
 
 def add_statements_to_accounts(
     session: Session, additions: Sequence[added_data.Addition]
-) -> list[AddedStatements | InvalidError]:
+) -> list[AddedStatements | errors.InvalidError]:
     """Add the statements that the accounts do not have yet. Return the result of each addition.
 
     The caller must have locked the accounts and checked the rules. No statement of an addition is added if
@@ -119,18 +113,20 @@ class _StatementBooks:
 
     def find_faults(
         self, account: added_data.OpenAccount, statement: dict[str, Any], index: int
-    ) -> list[ErrorItem]:
+    ) -> list[errors.ErrorItem]:
         """Return the warnings about a new statement in view of its account. `index` is its position."""
         faults = []
         number, gross_amount = statement["number"], statement["gross_amount"]
         if other := self._numbers.get((account.id, number)):
             detail = f"{shown(number)} is already the number of the account's statement {shown(other)}."
-            faults.append(ErrorItem(duplicate_statement_numbers.code, detail, f"statements.{index}.number"))
+            faults.append(
+                errors.ErrorItem(duplicate_statement_numbers.code, detail, f"statements.{index}.number")
+            )
         sums = self._sums.get((account.id, number), ())
         # The rule has already reported amounts with a fraction of a cent.
         if not gross_amount % 1 and (detail := find_fault_of_gross_amount(gross_amount, sums) or ""):
             attr = f"statements.{index}.gross_amount"
-            faults.append(ErrorItem(gross_amount_not_in_cents.code, detail, attr))
+            faults.append(errors.ErrorItem(gross_amount_not_in_cents.code, detail, attr))
         return faults
 
     def add(self, account: added_data.OpenAccount, statement: dict[str, Any]) -> None:
@@ -161,10 +157,10 @@ class _StatementBooks:
         self._session.execute(insert(Statement), rows)
 
 
-def _take(addition: added_data.Addition, books: _StatementBooks) -> AddedStatements | InvalidError:
+def _take(addition: added_data.Addition, books: _StatementBooks) -> AddedStatements | errors.InvalidError:
     new: dict[str, dict[str, Any]] = {}
     is_new: list[bool] = []
-    errors, warnings = [], []
+    faults, warnings = [], []
     for index, statement in enumerate(addition.data["statements"]):
         statement_id = statement["statement_id"]
         same = books.find(addition.account, statement_id) or new.setdefault(statement_id, statement)
@@ -172,13 +168,13 @@ def _take(addition: added_data.Addition, books: _StatementBooks) -> AddedStateme
         if same is statement:
             warnings += books.find_faults(addition.account, statement, index)
         elif any(STATEMENT.find_differences(statement, same)):
-            detail = HistoricalStatementAlreadyExistsError.default_detail
+            detail = errors.HistoricalStatementAlreadyExistsError.default_detail
             attr = f"statements.{index}.statement_id"
-            errors.append(ErrorItem(HistoricalStatementAlreadyExistsError.code, detail, attr))
-    if errors:
-        return HistoricalStatementAlreadyExistsError(errors=errors)
+            faults.append(errors.ErrorItem(errors.HistoricalStatementAlreadyExistsError.code, detail, attr))
+    if faults:
+        return errors.HistoricalStatementAlreadyExistsError(errors=faults)
     if warnings and Profile(addition.account.supplier.profile) is Profile.STRICT:
-        return RequestFailedValidationError(errors=warnings)
+        return errors.RequestFailedValidationError(errors=warnings)
     for statement in new.values():
         books.add(addition.account, statement)
     return AddedStatements(is_new, warnings)

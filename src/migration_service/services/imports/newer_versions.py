@@ -18,16 +18,8 @@ from migration_payloads.moments import write_moment
 from migration_payloads.schemas.account import LoadedAccount
 from migration_payloads.schemas.json import encode_json, storable_text
 from migration_payloads.validation import ValidatedAccount
+from migration_service import errors
 from migration_service.db.sql import SqlConnection
-from migration_service.errors import (
-    AccountAlreadyImportedError,
-    ErrorItem,
-    InvalidError,
-    NewerVersionRefusedError,
-    NewerVersionStagedError,
-    PayloadDiffersError,
-    ServiceError,
-)
 from migration_service.services.access.callers import Caller
 from migration_service.services.imports import storing
 from migration_service.services.imports.payload_differences import compare_with_created
@@ -40,7 +32,7 @@ class RefusedVersion:
     """A refused version of an account, and the reason."""
 
     external_account_number: str
-    errors: Sequence[ErrorItem]
+    errors: Sequence[errors.ErrorItem]
     #: The hash of its payload, if that is valid. The staged payload may be the same.
     sha256: bytes | None = None
     #: Its line in its batch.
@@ -140,10 +132,12 @@ def note_taken(
     connection.execute(_CLEAR, values | {"extracted_at": extracted_at, "sent_at": sent_at})
 
 
-def say_refused(refused_at: datetime, errors: Sequence[Mapping[str, Any]]) -> list[ErrorItem]:
+def say_refused(refused_at: datetime, found: Sequence[Mapping[str, Any]]) -> list[errors.ErrorItem]:
     """Return errors which say that an account is not its newest version, and list the differences."""
-    differing = [ErrorItem(**item) for item in errors if item["code"] == PayloadDiffersError.code]
-    return [*NewerVersionRefusedError.at(write_moment(refused_at)).errors, *differing]
+    differing = [
+        errors.ErrorItem(**item) for item in found if item["code"] == errors.PayloadDiffersError.code
+    ]
+    return [*errors.NewerVersionRefusedError.at(write_moment(refused_at)).errors, *differing]
 
 
 def note_invalid(
@@ -151,7 +145,7 @@ def note_invalid(
     connection: SqlConnection,
     caller: Caller,
     loaded: LoadedAccount,
-    error: ServiceError,
+    error: errors.ServiceError,
     *,
     extracted_at: datetime | None,
 ) -> None:
@@ -171,21 +165,21 @@ def explain_refusal(
     supplier: KnownSupplier,
     account: ValidatedAccount,
     process: storing.StagedProcess,
-    error: InvalidError,
+    error: errors.InvalidError,
     *,
     extracted_at: datetime | None,
-) -> InvalidError:
+) -> errors.InvalidError:
     """Return why a valid payload was not stored. Mark its account if a newer version is lost.
 
     The error of a created account lists the differences from the payload it was created from.
     """
     (differing,) = compare_with_created(connection, [(process, account)])
-    errors = error.errors
-    if isinstance(error, AccountAlreadyImportedError):
-        errors = differing
+    found = error.errors
+    if isinstance(error, errors.AccountAlreadyImportedError):
+        found = differing
         error.errors += differing
-    if differing and not isinstance(error, NewerVersionStagedError):
-        refused = RefusedVersion(account.number, errors, account.sha256, payload=account.json)
+    if differing and not isinstance(error, errors.NewerVersionStagedError):
+        refused = RefusedVersion(account.number, found, account.sha256, payload=account.json)
         note_refused(connection, supplier.id, [refused], extracted_at=extracted_at)
     elif process.state is ImportState.IMPORTED:
         note_taken(connection, supplier.id, [account.number], extracted_at=extracted_at)

@@ -19,21 +19,10 @@ from redis import Redis
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service import errors
 from migration_service.db.base import new_id
 from migration_service.db.holding import is_lost, repeat
 from migration_service.db.sql import SqlConnection, autocommit, begin
-from migration_service.errors import (
-    AccountCreationFailedError,
-    AccountImportInProgressError,
-    AccountNotStagedError,
-    ConcurrencyLimitReachedError,
-    ErrorItem,
-    ImportSupplierNotFoundInBodyError,
-    InvalidError,
-    NoWorkerAvailableError,
-    OperationsTeamNotFoundError,
-    ServiceUnavailableError,
-)
 from migration_service.log import request_id
 from migration_service.origin import current_origin
 from migration_service.services.access.callers import Caller
@@ -57,7 +46,7 @@ ON_DISK_WITHIN = 5.0
 _NO_OUTCOME = "The database does not answer. The account may be created or not. Send the same request again."
 
 
-class AttemptUndoneError(ServiceUnavailableError):
+class AttemptUndoneError(errors.ServiceUnavailableError):
     """A server of PostgreSQL was lost before the attempt was on disk, so it has never started."""
 
 
@@ -104,12 +93,12 @@ def begin_attempt(
     )
     owner, limit = caller.organisation_id, found.concurrency_limit
     if not acquire_slots(d.Session, d.slots, [attempt.id], owner=owner, limit=limit):
-        raise ConcurrencyLimitReachedError
+        raise errors.ConcurrencyLimitReachedError
     try:
         if not _store(d, attempt, keyed, durable=durable):
             with autocommit(d.Session) as connection:
                 _check(connection, caller, order)  # raises the error of the new state
-            raise AccountImportInProgressError  # which has changed again
+            raise errors.AccountImportInProgressError  # which has changed again
     except BaseException:
         # If a commit has succeeded whose answer was lost, the sweep takes the slot again.
         d.slots.release([attempt.id])
@@ -138,10 +127,10 @@ def wait_for_outcome(d: Dispatch, attempt_id: UUID, until: float) -> str | None:
     except SQLAlchemyError as error:
         if not is_lost(d.Session, error):
             raise
-        raise ServiceUnavailableError(_NO_OUTCOME) from error
+        raise errors.ServiceUnavailableError(_NO_OUTCOME) from error
     if withdrawn:
         d.slots.release([attempt_id])
-        raise NoWorkerAvailableError
+        raise errors.NoWorkerAvailableError
     return _find_outcome(d, attempt_id)
 
 
@@ -192,11 +181,11 @@ def _check(connection: SqlConnection, caller: Caller, order: Mapping[str, Any]) 
     code, number = order["import_supplier_code"], order["external_account_number"]
     rows = connection.execute(_CHECK, {"organisation_id": caller.organisation_id, **order})
     if not rows:
-        unknown = ImportSupplierNotFoundInBodyError(found=code)
+        unknown = errors.ImportSupplierNotFoundInBodyError(found=code)
         # Only in this body is the field called import_supplier_code.
         unknown.errors = [replace(item, attr="import_supplier_code") for item in unknown.errors]
         if not connection.execute(_FIND_TEAM, {"organisation_id": caller.organisation_id, **order}):
-            unknown.errors += OperationsTeamNotFoundError(found=order["operations_team_name"]).errors
+            unknown.errors += errors.OperationsTeamNotFoundError(found=order["operations_team_name"]).errors
         raise unknown
     (found,) = rows
     require_supplier_allowed(found.supplier_id, code)
@@ -206,11 +195,11 @@ def _check(connection: SqlConnection, caller: Caller, order: Mapping[str, Any]) 
             error.errors += say_refused(found.refused_at, found.refused_errors or ())
         raise error
     require_ongoing(found.status)
-    missing: list[InvalidError] = []
+    missing: list[errors.InvalidError] = []
     if found.id is None:
-        missing.append(AccountNotStagedError(found=number))
+        missing.append(errors.AccountNotStagedError(found=number))
     if found.team_id is None:
-        missing.append(OperationsTeamNotFoundError(found=order["operations_team_name"]))
+        missing.append(errors.OperationsTeamNotFoundError(found=order["operations_team_name"]))
     if missing:
         missing[0].errors = [item for error in missing for item in error.errors]
         raise missing[0]
@@ -243,6 +232,6 @@ def _find_outcome(d: Dispatch, attempt_id: UUID) -> str | None:
         raise AttemptUndoneError
     (found,) = rows
     if found.error_code:
-        errors = [ErrorItem(**item) for item in found.errors or ()]
-        raise AccountCreationFailedError(found.error_detail, code=found.error_code, errors=errors)
+        items = [errors.ErrorItem(**item) for item in found.errors or ()]
+        raise errors.AccountCreationFailedError(found.error_detail, code=found.error_code, errors=items)
     return cast(str | None, found.service_account_number)

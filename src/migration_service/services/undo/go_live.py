@@ -17,22 +17,10 @@ from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from migration_payloads.moments import write_moment
+from migration_service import errors
 from migration_service.config import Settings
 from migration_service.db.base import new_id, one_of
 from migration_service.db.cancelling import allow_minutes
-from migration_service.errors import (
-    BatchStateError,
-    ErrorItem,
-    GoLiveFarError,
-    GoLiveFourEyesError,
-    GoLiveNotFoundError,
-    GoLiveNotReadyError,
-    GoLivePastError,
-    GoLiveStateError,
-    ImportSupplierLiveError,
-    NothingGoesLiveError,
-    RequestFailedValidationError,
-)
 from migration_service.models import Account, Batch, GoLive, ImportSupplier, ReceiptException
 from migration_service.origin import current_origin, fold_names
 from migration_service.services.accounts.ownership import has_gone_live
@@ -178,16 +166,16 @@ def start_go_live(session: Session, order: GoLiveOrder) -> GoLive:
     """
     supplier, now = _check(session, order, locked=True)
     if order.at is not None and order.at <= now and not (order.may_be_past and order.is_of_supplier):
-        raise GoLivePastError(found=write_moment(order.at))
+        raise errors.GoLivePastError(found=write_moment(order.at))
     asked = ask_gate(session, order)
     if sentences := asked.sentences:
-        items = [ErrorItem(GoLiveNotReadyError.code, detail, None) for detail in sentences]
-        raise GoLiveNotReadyError(" ".join(sentences), errors=items)
+        items = [errors.ErrorItem(errors.GoLiveNotReadyError.code, detail, None) for detail in sentences]
+        raise errors.GoLiveNotReadyError(" ".join(sentences), errors=items)
     receipt, actor = asked.receipt, current_origin().who
     who = order.by or actor
     accepted = fold_names(*(name for it in asked.exceptions for name in (it.accepted_by, it.accepted_as)))
     if order.gate.needs_another_person and accepted & fold_names(who, actor):
-        raise GoLiveFourEyesError
+        raise errors.GoLiveFourEyesError
     planned = _find_planned(session, order)
     it = planned or GoLive(
         id=new_id(),
@@ -203,7 +191,7 @@ def start_go_live(session: Session, order: GoLiveOrder) -> GoLive:
     session.flush()
     session.refresh(it)
     if not order.is_of_supplier and not going_live.find_unmarked(session, it):
-        raise NothingGoesLiveError
+        raise errors.NothingGoesLiveError
     if order.is_of_supplier:
         supplier.live_at, supplier.live_by = it.live_at, it.decided_by
     details: dict[str, object] = {
@@ -233,7 +221,7 @@ def cancel_go_live(session: Session, it: GoLive) -> None:
     )
     session.refresh(it, with_for_update=True)
     if it.state != GoLiveState.PENDING or it.live_at <= read_clock(session):
-        raise GoLiveStateError
+        raise errors.GoLiveStateError
     it.state, it.finished_at = GoLiveState.CANCELLED, func.now()
     if it.is_of_supplier:
         supplier.live_at = supplier.live_by = None
@@ -245,13 +233,15 @@ def get_batch_to_go_live(session: Session, batch_id: str, supplier: KnownSupplie
     """Return the batch of accounts. Raise BatchStateError unless it has ended."""
     batch = get_batch_of_accounts(session, batch_id, supplier)
     if batch.state not in ENDED:
-        raise BatchStateError(f"The batch is {batch.state}. Its accounts can go live when it has ended.")
+        raise errors.BatchStateError(
+            f"The batch is {batch.state}. Its accounts can go live when it has ended."
+        )
     return batch
 
 
 def get_go_live(session: Session, go_live_id: str, *, organisation_id: int | None) -> GoLive:
     """Return the organisation's go-live, or any if the organisation is None. Raise GoLiveNotFoundError."""
-    return get_owned(session, GoLive, go_live_id, GoLiveNotFoundError, organisation_id)
+    return get_owned(session, GoLive, go_live_id, errors.GoLiveNotFoundError, organisation_id)
 
 
 def report_go_live(session: Session, it: GoLive) -> dict[str, Any]:
@@ -279,26 +269,26 @@ def _check(session: Session, order: GoLiveOrder, *, locked: bool = False) -> tup
     now = read_clock(session)
     if has_gone_live(session, supplier.id) and supplier.live_at:
         went_at = write_moment(supplier.live_at)
-        raise ImportSupplierLiveError(f"Import supplier {supplier.code!r} went live at {went_at}.")
+        raise errors.ImportSupplierLiveError(f"Import supplier {supplier.code!r} went live at {went_at}.")
     if order.at is not None and order.at > now + _FARTHEST:
-        raise GoLiveFarError(found=write_moment(order.at))
+        raise errors.GoLiveFarError(found=write_moment(order.at))
     if (numbers := order.numbers()) is not None:
         existing = select(Account.external_account_number).where(
             Account.import_supplier_id == supplier.id,
             one_of(Account.external_account_number.expression, numbers),
         )
         known = set(session.scalars(existing))
-        errors = [
-            ErrorItem(
-                NothingGoesLiveError.code,
+        faults = [
+            errors.ErrorItem(
+                errors.NothingGoesLiveError.code,
                 f"Account {number!r} is not imported. Only existing accounts can go live.",
                 f"external_account_numbers.{index}",
             )
             for index, number in enumerate(order.external_account_numbers or ())
             if number not in known
         ]
-        if errors:
-            raise RequestFailedValidationError(errors[0].detail, errors=errors)
+        if faults:
+            raise errors.RequestFailedValidationError(faults[0].detail, errors=faults)
     return supplier, now
 
 

@@ -6,14 +6,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from migration_service.errors import (
-    BatchNotFoundError,
-    BatchStateError,
-    ErrorItem,
-    PermissionDeniedError,
-    RequestFailedValidationError,
-    WavePlanNotFoundError,
-)
+from migration_service import errors
 from migration_service.models import Batch
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.batches.control import get_batch_with_lines
@@ -58,7 +51,7 @@ def get_batch_of_supplier(session: Session, batch_id: str, supplier: KnownSuppli
     """Return the batch of the supplier, if it has its lines."""
     batch = get_batch_with_lines(session, batch_id, organisation_id=supplier.organisation_id)
     if batch.import_supplier_id != supplier.id:
-        raise BatchNotFoundError(found=batch_id)
+        raise errors.BatchNotFoundError(found=batch_id)
     return batch
 
 
@@ -66,7 +59,9 @@ def get_batch_of_accounts(session: Session, batch_id: str, supplier: KnownSuppli
     """Return the batch of the supplier, if it is of accounts and has its lines."""
     batch = get_batch_of_supplier(session, batch_id, supplier)
     if batch.kind != BatchKind.ACCOUNTS:
-        raise BatchStateError(f"The batch is of kind {batch.kind}. This is only possible if it has accounts.")
+        raise errors.BatchStateError(
+            f"The batch is of kind {batch.kind}. This is only possible if it has accounts."
+        )
     return batch
 
 
@@ -82,7 +77,7 @@ def get_batch_of_wave(session: Session, plan_id: str, number: int, supplier: Kno
     """Return the id of the batch of a wave of the supplier."""
     plan = get_plan(session, plan_id, organisation_id=supplier.organisation_id)
     if plan.import_supplier_id != supplier.id:
-        raise WavePlanNotFoundError(found=plan_id)
+        raise errors.WavePlanNotFoundError(found=plan_id)
     return str(get_wave(session, plan, number).batch_id)
 
 
@@ -95,12 +90,12 @@ def batch_in_body(session: Session, body: Mapping[str, Any], supplier: KnownSupp
 
 def require_overrides_allowed(overrides: frozenset[UndoBlocker], role: OperatorRole | None) -> None:
     """Raise an error if `role`, which is None for an API key, or nobody may override one of the blockers."""
-    errors = [
-        ErrorItem("invalid_choice", f"The blocker {blocker} cannot be overridden.", "overrides")
+    faults = [
+        errors.ErrorItem("invalid_choice", f"The blocker {blocker} cannot be overridden.", "overrides")
         for blocker in sorted(overrides)
         if not blocker.may_be_overridden
     ]
-    if errors:
-        raise RequestFailedValidationError(errors=errors)
+    if faults:
+        raise errors.RequestFailedValidationError(errors=faults)
     if overrides and (role is None or not role.includes(OperatorRole.ADMINISTER)):
-        raise PermissionDeniedError("Only an administrator can override the blockers of an undo.")
+        raise errors.PermissionDeniedError("Only an administrator can override the blockers of an undo.")

@@ -17,15 +17,9 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.orm import Session
 
 from migration_payloads.moments import write_moment
+from migration_service import errors
 from migration_service.db.base import new_id
 from migration_service.db.cancelling import allow_minutes
-from migration_service.errors import (
-    ErrorItem,
-    NewerVersionRefusedError,
-    RequestFailedValidationError,
-    TooManyUploadsError,
-    WavePlanOpenError,
-)
 from migration_service.models import AccountImportProcess, Wave, WavePlan
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.error_thresholds import IMPORT_THRESHOLD, fit_to_wave
@@ -62,7 +56,7 @@ def plan_waves(
     # Of simultaneous plans of a supplier, the others wait here for the first one, and find it.
     plan = _insert_plan(session, supplier, order)
     if quotas and not lock_storing(session, supplier.organisation_id):
-        raise TooManyUploadsError(_BEING_STORED)
+        raise errors.TooManyUploadsError(_BEING_STORED)
     sizes = _divide(session, supplier.id, order).sizes
     if quotas:
         before_the_last = sum(sizes[:-1]) * LINE_OVERHEAD
@@ -99,12 +93,12 @@ def _insert_plan(session: Session, supplier: KnownSupplier, order: PlanOrder) ->
             session.add(plan)
     except OperationalError as error:
         if isinstance(error.orig, LockNotAvailable):  # a plan of the supplier is still being made
-            raise TooManyUploadsError(_BEING_STORED) from error
+            raise errors.TooManyUploadsError(_BEING_STORED) from error
         raise
     except IntegrityError as error:
         if getattr(getattr(error.orig, "diag", None), "constraint_name", "") != "uq_wave_plan_open":
             raise
-        raise WavePlanOpenError from error
+        raise errors.WavePlanOpenError from error
     details = {"import_supplier": supplier.code, "waves": len(order.waves), "seed": plan.seed}
     action, owner = AuditAction.WAVE_PLAN_CREATED, supplier.organisation_id
     record(session, action, "wave_plan", plan.id, organisation_id=owner, details=details)
@@ -167,9 +161,11 @@ def _count_older(session: Session, supplier_id: int) -> int:
 def _require_accounts(sizes: Sequence[int]) -> None:
     """Raise RequestFailedValidationError if a wave gets no account."""
     detail = "No pending account is left for this wave."
-    errors = [ErrorItem("empty", detail, f"waves.{index}") for index, size in enumerate(sizes) if not size]
-    if errors:
-        raise RequestFailedValidationError(errors=errors)
+    faults = [
+        errors.ErrorItem("empty", detail, f"waves.{index}") for index, size in enumerate(sizes) if not size
+    ]
+    if faults:
+        raise errors.RequestFailedValidationError(errors=faults)
 
 
 def _find_listed(session: Session, supplier_id: int, order: PlanOrder) -> dict[int, list[int]]:
@@ -180,7 +176,7 @@ def _find_listed(session: Session, supplier_id: int, order: PlanOrder) -> dict[i
     """
     listed: dict[int, list[int]] = {}
     seen: set[str] = set()
-    errors = []
+    faults = []
     for index, wave in enumerate(order.waves):
         if wave.accounts is None:
             continue
@@ -190,14 +186,14 @@ def _find_listed(session: Session, supplier_id: int, order: PlanOrder) -> dict[i
             attr = f"waves.{index}.accounts.{place}"
             if number not in found or number in seen:
                 fault = "is listed before" if number in seen else "is not pending"
-                errors.append(ErrorItem("invalid", f"Account {number!r} {fault}.", attr))
+                faults.append(errors.ErrorItem("invalid", f"Account {number!r} {fault}.", attr))
             elif (refused_at := found[number].refused_at) and not order.include_older_versions:
-                error = NewerVersionRefusedError.at(write_moment(refused_at))
-                errors.append(ErrorItem(error.code, error.detail, attr))
+                error = errors.NewerVersionRefusedError.at(write_moment(refused_at))
+                faults.append(errors.ErrorItem(error.code, error.detail, attr))
             seen.add(number)
         listed[index] = [row.id for row in found.values()]
-    if errors:
-        raise RequestFailedValidationError(errors=errors)
+    if faults:
+        raise errors.RequestFailedValidationError(errors=faults)
     return listed
 
 
@@ -235,7 +231,7 @@ def preview_plan(session: Session, supplier: KnownSupplier, order: PlanOrder) ->
     require_ongoing(supplier.status)
     is_open = exists().where(WavePlan.import_supplier_id == supplier.id, WavePlan.finished_at.is_(None))
     if session.scalar(select(is_open)):
-        raise WavePlanOpenError
+        raise errors.WavePlanOpenError
     return _divide(session, supplier.id, order)
 
 

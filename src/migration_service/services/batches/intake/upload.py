@@ -19,15 +19,10 @@ from migration_payloads.files.account_numbers import find_meant_number, find_num
 from migration_payloads.files.totals import FileTotals
 from migration_payloads.rules.catalogue import RULES_VERSION
 from migration_payloads.schemas.json import encode_json
+from migration_service import errors
 from migration_service.db.base import new_id
 from migration_service.db.cancelling import allow_minutes
 from migration_service.db.sql import OpenTransaction
-from migration_service.errors import (
-    ErrorItem,
-    IdempotencyKeyReusedError,
-    IdempotencyRequestInProgressError,
-    LineTooLongError,
-)
 from migration_service.models import Batch, BatchChunk
 from migration_service.origin import current_origin
 from migration_service.services.batches.error_thresholds import threshold_to_store, usual_threshold
@@ -94,7 +89,7 @@ def start_batch(
     digest = _digest(supplier, order, lines)
     if earlier := _find_earlier(session, supplier, order):
         if digest != earlier.request_sha256:
-            raise IdempotencyKeyReusedError
+            raise errors.IdempotencyKeyReusedError
         return earlier.id
     team_id = _require_startable(session, supplier, order)
     batch_id = _insert_batch(session, supplier, order, team_id, lines)
@@ -179,7 +174,7 @@ def _insert_batch(
     except OperationalError as error:
         # A concurrent upload with the same key has not committed its row yet.
         if order.idempotency_key and isinstance(error.orig, LockNotAvailable):
-            raise IdempotencyRequestInProgressError from error
+            raise errors.IdempotencyRequestInProgressError from error
         raise
 
 
@@ -187,7 +182,7 @@ def _copy_lines(
     session: Session, supplier: KnownSupplier, batch_id: UUID, lines: SpooledLines, order: options.BatchOrder
 ) -> dict[str, Any] | None:
     """Store the lines. Return the totals of a new file of accounts, added up while the database works."""
-    too_long = Jsonb([item.to_dict() for item in LineTooLongError().errors])
+    too_long = Jsonb([item.to_dict() for item in errors.LineTooLongError().errors])
     pending, refused = (LineStatus.PENDING.value, None), (LineStatus.FAILED.value, too_long)
     totals = FileTotals() if order.has_accounts and order.sent_file is None else None
     chunks: RangeChunks | AccountChunks = AccountChunks(lines, ADDED_CHUNK_LINES)
@@ -224,9 +219,9 @@ def _tell_decided(session: Session, batch_id: UUID) -> None:
         after = rows[-1].line_number
 
 
-def _failed(line_number: int, number: str | None, errors: list[dict[str, Any]]) -> LineResult:
+def _failed(line_number: int, number: str | None, found: list[dict[str, Any]]) -> LineResult:
     result = LineResult(line_number, LineStatus.FAILED, number)
-    result.errors = [ErrorItem(**item) for item in errors]
+    result.errors = [errors.ErrorItem(**item) for item in found]
     return result
 
 

@@ -18,14 +18,8 @@ from migration_payloads.profile import Profile
 from migration_payloads.schemas.account import AccountImportSchema
 from migration_payloads.schemas.identifiers import MAX_IDENTIFIER, identifier_fault
 from migration_payloads.schemas.json import encode_json, storable_text
-from migration_service.errors import (
-    AccountImportInProgressError,
-    ErrorItem,
-    ImportSupplierMismatchError,
-    LineFailedUnexpectedlyError,
-    LineKindMismatchError,
-    ServiceError,
-)
+from migration_service import errors
+from migration_service.errors import ErrorItem, ServiceError
 from migration_service.models import Batch, BatchChunk
 from migration_service.schemas.events import EventType
 from migration_service.services.batches.intake.options import REPLACE_DIFFERING
@@ -173,7 +167,7 @@ def read_guarded(job: ChunkJob, result: LineResult, read: Callable[[], _Read]) -
             "Line %d of batch %s failed: %s in %s, line %s",
             *(result.line_number, job.chunk.batch_id, type(error).__name__, place.filename, place.lineno),
         )
-        result.refuse(LineFailedUnexpectedlyError())
+        result.refuse(errors.LineFailedUnexpectedlyError())
     return None
 
 
@@ -187,7 +181,9 @@ _FAULTS = (
 def find_mismatch(job: ChunkJob, data: Mapping[str, Any]) -> list[ErrorItem]:
     """Return an error if the data names another supplier than that of the batch."""
     found, expected = data.get("import_supplier", job.supplier.code), job.supplier.code
-    return [] if found == expected else ImportSupplierMismatchError(found=found, expected=expected).errors
+    return (
+        [] if found == expected else errors.ImportSupplierMismatchError(found=found, expected=expected).errors
+    )
 
 
 #: Members that account payloads share with other bodies.
@@ -202,7 +198,7 @@ _MARKS = {
 }
 
 
-def find_other_kind(payload: Any, kind: BatchKind) -> LineKindMismatchError | None:
+def find_other_kind(payload: Any, kind: BatchKind) -> errors.LineKindMismatchError | None:
     """Return an error if a line has members of another kind and none that are specific to its own kind."""
     if not isinstance(payload, dict):
         return None
@@ -210,7 +206,7 @@ def find_other_kind(payload: Any, kind: BatchKind) -> LineKindMismatchError | No
     if kind in found and not (kind is BatchKind.STATEMENTS and BatchKind.ACCOUNTS in found):
         return None
     other = next(iter(found), None)
-    return LineKindMismatchError(found[other], other, kind) if other else None
+    return errors.LineKindMismatchError(found[other], other, kind) if other else None
 
 
 def each_by_itself(
@@ -232,7 +228,7 @@ def each_by_itself(
     except DBAPIError as error:
         refused = explain(error)
         if isinstance(error.orig, (LockNotAvailable, DeadlockDetected)):  # locked by another transaction
-            refused = AccountImportInProgressError()
+            refused = errors.AccountImportInProgressError()
         if refused is None:
             raise
     if len(items) == 1:

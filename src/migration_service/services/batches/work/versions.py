@@ -6,26 +6,18 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from migration_service import errors
 from migration_service.db.sql import OpenTransaction
-from migration_service.errors import (
-    DuplicateLineError,
-    ErrorItem,
-    ImportSupplierMismatchError,
-    LineKindMismatchError,
-    NewerVersionStagedError,
-    PayloadDiffersError,
-    ServiceError,
-)
 from migration_service.services.batches.work.lines import ChunkJob, LineResult, LineToDo, each_by_itself
 from migration_service.services.imports.newer_versions import RefusedVersion, note_refused, note_taken
 from migration_service.states import BatchMode, LineStatus
 
 #: Errors of lines that contain no newer version of an account of the supplier.
 _NO_VERSION = {
-    DuplicateLineError.code,
-    ImportSupplierMismatchError.code,
-    LineKindMismatchError.code,
-    NewerVersionStagedError.code,
+    errors.DuplicateLineError.code,
+    errors.ImportSupplierMismatchError.code,
+    errors.LineKindMismatchError.code,
+    errors.NewerVersionStagedError.code,
 }
 
 
@@ -47,7 +39,7 @@ def note_versions(
         note_some(some, batch_id=job.chunk.batch_id, **of_file)
         return [None] * len(some)
 
-    outcomes: list[ServiceError | None] = each_by_itself(session, refused, note)
+    outcomes: list[errors.ServiceError | None] = each_by_itself(session, refused, note)
     locked = {it.line_number: error.errors for it, error in zip(refused, outcomes, strict=True) if error}
     for one in left:
         known = {item.code for item in one.errors}
@@ -66,14 +58,14 @@ def _file_of(job: ChunkJob) -> dict[str, Any]:
 
 
 def _find_refused(one: LineResult) -> RefusedVersion | None:
-    number, errors = one.external_account_number or "", _find_differences(one)
+    number, found = one.external_account_number or "", _find_differences(one)
     if one.status is not LineStatus.ALREADY_IMPORTED:
-        errors = [*one.errors, *errors]
-    taken = one.staging_result is not None or _NO_VERSION.intersection(item.code for item in errors)
-    if taken or not errors:
+        found = [*one.errors, *found]
+    taken = one.staging_result is not None or _NO_VERSION.intersection(item.code for item in found)
+    if taken or not found:
         return None
-    return RefusedVersion(number, errors, one.sha256, one.line_number, one.payload)
+    return RefusedVersion(number, found, one.sha256, one.line_number, one.payload)
 
 
-def _find_differences(one: LineResult) -> list[ErrorItem]:
-    return [item for item in one.warnings if item.code == PayloadDiffersError.code]
+def _find_differences(one: LineResult) -> list[errors.ErrorItem]:
+    return [item for item in one.warnings if item.code == errors.PayloadDiffersError.code]

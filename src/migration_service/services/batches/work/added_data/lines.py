@@ -17,19 +17,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from migration_payloads.schemas.json import parse_json
+from migration_service import errors
 from migration_service.db.base import one_of
-from migration_service.errors import (
-    AccountBusyError,
-    AccountErasedError,
-    AccountImportInProgressError,
-    AccountNotFoundInBodyError,
-    AlreadyAddedError,
-    DryRunInLineError,
-    ErrorItem,
-    LineFailedUnexpectedlyError,
-    PaymentVendorUnavailableError,
-    ServiceError,
-)
 from migration_service.models import Acknowledgement
 from migration_service.services.accounts import added_data
 from migration_service.services.batches.work.added_data.deferral import (
@@ -72,7 +61,7 @@ class _Candidate:
     def number(self) -> str:
         return str(self.body.data["external_account_number"])
 
-    def defer(self, reason: ServiceError) -> None:
+    def defer(self, reason: errors.ServiceError) -> None:
         """Defer the line. The reason is shown as a warning."""
         self.result.status = LineStatus.DEFERRED
         self.result.warnings = reason.errors
@@ -81,8 +70,8 @@ class _Candidate:
         self.result.status = status
         self.result.warnings = self.checked.warnings + self.result.warnings
 
-    def fail(self, errors: Sequence[ErrorItem]) -> None:
-        self.result.errors = list(errors)
+    def fail(self, found: Sequence[errors.ErrorItem]) -> None:
+        self.result.errors = list(found)
         self.finish(LineStatus.FAILED)
 
 
@@ -123,8 +112,8 @@ class AddedDataWork:
         return [result for result in results if result.status is not LineStatus.PENDING]
 
     def give_up(self, _session: Session, _job: ChunkJob, line: LineToDo) -> LineResult:
-        errors = LineFailedUnexpectedlyError(out_of_tries().detail).errors
-        return LineResult(line.line_number, LineStatus.FAILED, line.external_account_number, errors=errors)
+        found = errors.LineFailedUnexpectedlyError(out_of_tries().detail).errors
+        return LineResult(line.line_number, LineStatus.FAILED, line.external_account_number, errors=found)
 
 
 def read_wanted(
@@ -164,7 +153,7 @@ def _load(job: ChunkJob, operation: Operation, payload: bytes) -> added_data.Pos
     if other := find_other_kind(value, job.kind):
         raise other
     body = added_data.load_posted(operation.schema, value)
-    dry_run = DryRunInLineError().errors if body.dry_run else []
+    dry_run = errors.DryRunInLineError().errors if body.dry_run else []
     return replace(body, errors=[*body.errors, *find_mismatch(job, body.data), *dry_run])
 
 
@@ -181,22 +170,22 @@ def _find_accounts(session: Session, job: ChunkJob, candidates: Sequence[_Candid
         account = accounts.get(candidate.number)
         if isinstance(account, added_data.OpenAccount):
             candidate.account = account
-        elif isinstance(account, AccountErasedError):
+        elif isinstance(account, errors.AccountErasedError):
             candidate.fail(account.errors)
         elif candidate.checked.errors:
             candidate.fail(candidate.checked.errors)
         elif candidate.number in busy:
-            candidate.defer(AccountBusyError())
+            candidate.defer(errors.AccountBusyError())
         elif job.may_defer and (candidate.number in coming or candidate.number in deferred):
-            candidate.defer(AccountImportInProgressError())
+            candidate.defer(errors.AccountImportInProgressError())
         else:
-            error = AccountNotFoundInBodyError
-            candidate.fail([ErrorItem(error.code, error.default_detail, "external_account_number")])
+            error = errors.AccountNotFoundInBodyError
+            candidate.fail([errors.ErrorItem(error.code, error.default_detail, "external_account_number")])
 
 
 def _lock_accounts(
     session: Session, job: ChunkJob, numbers: set[str]
-) -> dict[str, added_data.OpenAccount | AccountErasedError]:
+) -> dict[str, added_data.OpenAccount | errors.AccountErasedError]:
     """Lock the accounts, except those that another transaction keeps locked for long."""
     supplier = replace(job.supplier, profile=job.profile)
     try:
@@ -209,7 +198,7 @@ def _lock_accounts(
 
 
 def _add(session: Session, job: ChunkJob, operation: Operation, candidates: Sequence[_Candidate]) -> None:
-    def add(some: Sequence[_Candidate]) -> Sequence[Added | ServiceError | None]:
+    def add(some: Sequence[_Candidate]) -> Sequence[Added | errors.ServiceError | None]:
         additions = [
             added_data.Addition(it.account, it.body.data, it.checked.errors) for it in some if it.account
         ]
@@ -221,9 +210,9 @@ def _add(session: Session, job: ChunkJob, operation: Operation, candidates: Sequ
             candidate.result.service_account_number = candidate.account.service_account_number
         if outcome is None:
             candidate.result.status = LineStatus.PENDING
-        elif job.may_defer and isinstance(outcome, PaymentVendorUnavailableError):
+        elif job.may_defer and isinstance(outcome, errors.PaymentVendorUnavailableError):
             candidate.defer(outcome)
-        elif isinstance(outcome, ServiceError):
+        elif isinstance(outcome, errors.ServiceError):
             candidate.fail(outcome.errors)
         else:
             _accept(job, operation, candidate, outcome)
@@ -244,13 +233,13 @@ def _void_acknowledgements(session: Session, job: ChunkJob, results: Sequence[Li
     session.execute(void)
 
 
-def _explain(error: DBAPIError) -> ServiceError | None:
+def _explain(error: DBAPIError) -> errors.ServiceError | None:
     """Return the error of a line that the database refused to store, or None for any other failure."""
     if not is_refusal(error):
         return None
     # Its message could contain values of the line.
     logger.error("The database refused a line: %s", type(error.orig).__name__)
-    return LineFailedUnexpectedlyError("The database refused a value of the line.")
+    return errors.LineFailedUnexpectedlyError("The database refused a value of the line.")
 
 
 def _accept(job: ChunkJob, operation: Operation, candidate: _Candidate, added: Added) -> None:
@@ -266,7 +255,7 @@ def _accept(job: ChunkJob, operation: Operation, candidate: _Candidate, added: A
     candidate.finish(LineStatus.WOULD_ADD if job.mode is BatchMode.DRY_RUN else LineStatus.ADDED)
 
 
-def _find_known(operation: Operation, data: dict[str, Any], is_new: Sequence[bool]) -> list[ErrorItem]:
+def _find_known(operation: Operation, data: dict[str, Any], is_new: Sequence[bool]) -> list[errors.ErrorItem]:
     """Return a warning for each item that was not added because it exists already or is repeated."""
     own = set()
     warnings = []
@@ -274,6 +263,6 @@ def _find_known(operation: Operation, data: dict[str, Any], is_new: Sequence[boo
         if is_new[index]:
             own.add(item)
             continue
-        error = AlreadyAddedError.within_line() if item in own else AlreadyAddedError()
+        error = errors.AlreadyAddedError.within_line() if item in own else errors.AlreadyAddedError()
         warnings += [replace(it, attr=f"{operation.member}.{index}") for it in error.errors]
     return warnings
