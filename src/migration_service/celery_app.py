@@ -29,7 +29,7 @@ _BROKER_POOL = 200
 
 _TASKS = [
     f"migration_service.tasks.{name}"
-    for name in ("accounts", "batches", "counts", "deliveries", "jobs", "maintenance", "run_log")
+    for name in ("accounts", "batches", "deliveries", "jobs", "maintenance", "run_log")
 ]
 
 

@@ -37,8 +37,7 @@ from migration_service.tasks import maintenance, names, run_log, steady_beat
 from migration_service.tasks.accounts import publish_set
 from migration_service.tasks.app import MigrationCelery, celery_app
 from migration_service.tasks.batches import run_chunk, run_vendor_chunk
-from migration_service.tasks.counts import count_accounts_for_metrics
-from migration_service.tasks.maintenance import SweepError, sweep
+from migration_service.tasks.maintenance import SweepError, count_accounts_for_metrics, sweep
 from migration_service.tasks.publishing import publish
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient

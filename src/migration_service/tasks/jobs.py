@@ -41,44 +41,30 @@ CERTIFICATES = Jobs(
 SECONDS = {UNDOS: 5.0, COMPARISONS: 2.0, GO_LIVES: 5.0, CERTIFICATES: 2.0}
 
 
-@shared_task(name=REVERT_ACCOUNTS)
-def revert_accounts(undo_id: str) -> str:
-    """Revert accounts of an undo for some seconds. Flower and the log show the result."""
-    return _continue(UNDOS, undo_id)
+def _task_of(jobs: Jobs) -> Callable[[str], str]:
+    def work(job_id: str) -> str:
+        """Do pieces of a job for some seconds, then publish the next message for it.
+
+        Flower and the log show the result.
+        """
+        app = celery_app()
+        request_id.set(f"{jobs.table} {job_id}")
+        until = time.monotonic() + SECONDS[jobs]
+        progress = Progress.WORKED
+        while progress is Progress.WORKED and time.monotonic() < until:
+            with app.resources.Session.begin() as session:
+                progress = jobs.do_piece(session, UUID(job_id))
+        if progress is Progress.WORKED:
+            publish(app, jobs.task, job_id)
+        elif progress is Progress.OVER:
+            dispatch(app, app.resources.Session, jobs)
+        return progress.name.lower()
+
+    return work
 
 
-@shared_task(name=COMPARE)
-def compare(comparison_id: str) -> str:
-    """Do pieces of a comparison for some seconds. Flower and the log show the result."""
-    return _continue(COMPARISONS, comparison_id)
-
-
-@shared_task(name=MARK_LIVE)
-def mark_live(go_live_id: str) -> str:
-    """Mark accounts of a go-live for some seconds. Flower and the log show the result."""
-    return _continue(GO_LIVES, go_live_id)
-
-
-@shared_task(name=CERTIFY)
-def certify(certificate_id: str) -> str:
-    """Do pieces of a certificate for some seconds. Flower and the log show the result."""
-    return _continue(CERTIFICATES, certificate_id)
-
-
-def _continue(jobs: Jobs, job_id: str) -> str:
-    """Do pieces of a job for some seconds, then publish the next message for it."""
-    app = celery_app()
-    request_id.set(f"{jobs.table} {job_id}")
-    until = time.monotonic() + SECONDS[jobs]
-    progress = Progress.WORKED
-    while progress is Progress.WORKED and time.monotonic() < until:
-        with app.resources.Session.begin() as session:
-            progress = jobs.do_piece(session, UUID(job_id))
-    if progress is Progress.WORKED:
-        publish(app, jobs.task, job_id)
-    elif progress is Progress.OVER:
-        dispatch(app, app.resources.Session, jobs)
-    return progress.name.lower()
+for _jobs in SECONDS:
+    shared_task(name=_jobs.task)(_task_of(_jobs))
 
 
 def sweep_jobs() -> None:

@@ -1,4 +1,4 @@
-"""The periodic tasks that dispatch lost work again, carry waves on, and remove old data."""
+"""The periodic tasks that dispatch lost work again, carry waves on, count, and remove old data."""
 
 import logging
 import time
@@ -8,26 +8,31 @@ from itertools import chain
 from celery import shared_task
 
 from migration_service.db.holding import is_lost
+from migration_service.metrics.shared import is_resting, keep_counts
 from migration_service.services.access.api_keys import tell_expiring_keys
 from migration_service.services.audit.chain import keep_heads, remove_days, seal_days
 from migration_service.services.batches.work.feed import recover_chunks
 from migration_service.services.events.history import note_progress
+from migration_service.services.imports.quota import find_full_organisations, note_full_organisations
 from migration_service.services.processing.attempts import GIVEN_AGAIN_AFTER, is_waiting, set_apart
 from migration_service.services.processing.signals import announce, notify
 from migration_service.services.processing.slots import reconcile_slots
+from migration_service.services.reporting.counts import count_accounts
 from migration_service.services.reporting.retention import PIECE, removals
 from migration_service.services.waves.sweep import advance_plans, reconcile_waves
+from migration_service.tasks import names
 from migration_service.tasks.accounts import publish_set
 from migration_service.tasks.app import celery_app
 from migration_service.tasks.batches import feed_batches
 from migration_service.tasks.deliveries import sweep_deliveries
 from migration_service.tasks.jobs import sweep_jobs
-from migration_service.tasks.names import REMOVE_OLD_DATA, SWEEP, WATCH_EVENTS
 
 logger = logging.getLogger(__name__)
 
 #: Seconds after which a removal leaves the rest to the next run.
 REMOVAL_SECONDS = 20.0
+#: The largest share of time for counting. A large table is counted less often.
+_COUNTING_SHARE = 0.05
 #: Seconds that one sweep spends on reconciliation, while the other periodic tasks wait.
 RECONCILE_SECONDS = 3.0
 
@@ -36,7 +41,7 @@ class SweepError(Exception):
     """Parts of a sweep failed. The log has the error of each."""
 
 
-@shared_task(name=SWEEP, send_events=False)
+@shared_task(name=names.SWEEP, send_events=False)
 def sweep() -> None:
     """Look for all kinds of work that nobody does. A kind that fails holds up no other.
 
@@ -78,14 +83,29 @@ def sweep_batches() -> None:
     feed_batches(app, app.resources.Session)
 
 
-@shared_task(name=WATCH_EVENTS, send_events=False)
+@shared_task(name=names.WATCH_EVENTS, send_events=False)
 def watch_events() -> None:
     """Notice another history of the database, and note how far the current one has come."""
     with celery_app().resources.Session.begin() as session:
         note_progress(session)
 
 
-@shared_task(name=REMOVE_OLD_DATA, send_events=False)
+@shared_task(name=names.COUNT_ACCOUNTS, send_events=False)
+def count_accounts_for_metrics() -> None:
+    """Count accounts and attempts. Store the result for /metrics, and the organisations at the quota."""
+    resources = celery_app().resources
+    if is_resting(resources.redis):
+        return
+    started = time.monotonic()
+    with resources.Session.begin() as session:
+        counts = count_accounts(session)
+        full = find_full_organisations(session, counts["accounts"], celery_app().settings.max_staged_accounts)
+    note_full_organisations(resources.redis, full)
+    rest = (time.monotonic() - started) / _COUNTING_SHARE - names.COUNT_INTERVAL
+    keep_counts(resources.redis, counts | {"counted_at": time.time()}, rest_seconds=rest)
+
+
+@shared_task(name=names.REMOVE_OLD_DATA, send_events=False)
 def remove_old_data() -> None:
     """Seal the days of the audit, tell of keys that expire, and remove data at the end of its retention.
 

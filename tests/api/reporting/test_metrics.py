@@ -21,8 +21,7 @@ from migration_service.models import Batch
 from migration_service.services.batches.intake import upload
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.backups import record_backup
-from migration_service.tasks.counts import count_accounts_for_metrics
-from migration_service.tasks.maintenance import sweep_attempts
+from migration_service.tasks.maintenance import count_accounts_for_metrics, sweep_attempts
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.factories import MakeClient, json_of
