@@ -16,7 +16,7 @@ from migration_service.models import (
 )
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.operators import OperatorRole
-from migration_service.services.batches.repeat import repeat_batch
+from migration_service.services.batches.intake.storing import repeat_batch
 from support.audit import audited
 from support.batch_client import BatchClient, counts, ndjson
 from support.console_client import ConsoleClient, LogIn, make_operator

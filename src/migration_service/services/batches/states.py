@@ -67,19 +67,15 @@ def change_batch(session: Session, batch: Batch, change: BatchChange) -> None:
     if change.target is BatchState.CANCELLED:
         session.flush()
         # A worker may be about to take a chunk that was dispatched, and does not see this transaction yet.
-        _end(session, batch.id, _NONE_DISPATCHED)
+        end_batches(session, batch.id, _NONE_DISPATCHED)
         session.refresh(batch)
     if change.target is BatchState.RUNNING:
         batch.runs_since = func.clock_timestamp()
         batch.brake_since = func.now()  # whoever resumes it has seen the errors so far
 
 
-def end_batches(session: Session, batch_id: UUID | None = None) -> None:
+def end_batches(session: Session, batch_id: UUID | None = None, condition: str = "") -> None:
     """End batches that are STOPPED or CANCELLED, and whose lines no worker has any more: all, or this one."""
-    _end(session, batch_id)
-
-
-def _end(session: Session, batch_id: UUID | None, condition: str = "") -> None:
     statement, values = _of(batch_id, _END.replace("{condition}", condition))
     for row in session.execute(statement, values).all():
         _tell_end(session, row)
@@ -105,7 +101,7 @@ def follow_suppliers(session: Session, batch_id: UUID | None = None) -> None:
     """Make batches wait, continue or stop according to the status of their import supplier."""
     for row in session.execute(*_of(batch_id, _FOLLOW_SUPPLIERS)).all():
         if row.state == BatchState.STOPPED:
-            _end(session, row.id, _NONE_DISPATCHED)
+            end_batches(session, row.id, _NONE_DISPATCHED)
 
 
 def _of(batch_id: UUID | None, statement: str) -> tuple[TextClause, dict[str, UUID]]:

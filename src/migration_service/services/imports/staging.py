@@ -63,21 +63,15 @@ def stage_account(
     NewerVersionStagedError if the staged payload is from a later extract. Raise StagedQuotaReachedError for a
     new account beyond `quota`.
     """
-    if quota.is_reached(supplier.organisation_id):
-        _require_staged_before(connection, supplier, account, quota)
+    is_full = quota.is_reached(supplier.organisation_id)
+    if is_full and not storing.find(connection, supplier.id, [account.number]):
+        quota.require_room(supplier.organisation_id)
     if supplier.status != SupplierStatus.ONGOING:
         raise _refuse(connection, supplier, account, extracted_at)
     (staged,) = storing.stage(connection, supplier, [account], extracted_at=extracted_at)
     if error := refusal_of(staged, account.number, extracted_at):
         raise explain_refusal(connection, supplier, account, staged, error, extracted_at=extracted_at)
     return staged.result or StagingResult.UNCHANGED
-
-
-def _require_staged_before(
-    connection: SqlConnection, supplier: KnownSupplier, account: ValidatedAccount, quota: StagedQuota
-) -> None:
-    if not storing.find(connection, supplier.id, [account.number]):
-        quota.require_room(supplier.organisation_id)
 
 
 def _refuse(

@@ -28,7 +28,8 @@ class ReportedStatus(StrEnum):
     COMPLETED = "COMPLETED"
 
 
-_REPORTED = {
+#: The reported status of a process in each state (section 3.2).
+REPORTED_STATUS = {
     ImportState.PENDING: ReportedStatus.UNKNOWN,
     ImportState.SKIPPED: ReportedStatus.UNKNOWN,
     ImportState.IN_PROGRESS: ReportedStatus.IN_PROGRESS,
@@ -48,11 +49,6 @@ def find_process(
         )
         .options(defer(AccountImportProcess.payload, raiseload=True))
     ).scalar_one_or_none()
-
-
-def reported_status(state: ImportState) -> ReportedStatus:
-    """Return the reported status of a process in this state (section 3.2)."""
-    return _REPORTED[state]
 
 
 class ListKind(StrEnum):
@@ -122,20 +118,16 @@ _FIND_FAILED = f"""
       AND newest.outcome IN ({literals([Outcome.FAILED, Outcome.WITHDRAWN])})"""
 
 
-def _page(json: str, found: str) -> str:
+def page_of_imports(found: str, json: str = _IMPORT_JSON) -> str:
+    """Return the statement for a page of the imports that `found` selects from a table named `process`."""
     return _READ_PAGE.replace("{json}", json).replace("{found}", found)
 
 
-def page_of_imports(found: str) -> str:
-    """Return the statement for a page of the imports that `found` selects from a table named `process`."""
-    return _page(_IMPORT_JSON, found)
-
-
 _PAGES = {
-    ListKind.ALL: _page(_IMPORT_JSON, _FIND_IMPORTS),
-    ListKind.PENDING: _page(_IMPORT_JSON, f"{_FIND_IMPORTS} AND state <> '{ImportState.IMPORTED}'"),
-    ListKind.IMPORTED: _page(_IMPORT_JSON, f"{_FIND_IMPORTS} AND state = '{ImportState.IMPORTED}'"),
-    ListKind.FAILED: _page(_FAILED_JSON, _FIND_FAILED),
+    ListKind.ALL: page_of_imports(_FIND_IMPORTS),
+    ListKind.PENDING: page_of_imports(f"{_FIND_IMPORTS} AND state <> '{ImportState.IMPORTED}'"),
+    ListKind.IMPORTED: page_of_imports(f"{_FIND_IMPORTS} AND state = '{ImportState.IMPORTED}'"),
+    ListKind.FAILED: page_of_imports(_FIND_FAILED, _FAILED_JSON),
 }
 
 
@@ -160,7 +152,7 @@ def get_status(
     require_supplier_allowed(found.supplier_id, import_supplier_code)
     if found.state is None:
         raise AccountNotFoundError
-    return reported_status(ImportState(found.state)), found.service_account_number or ""
+    return REPORTED_STATUS[ImportState(found.state)], found.service_account_number or ""
 
 
 def read_imports(

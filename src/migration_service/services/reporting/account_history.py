@@ -24,7 +24,7 @@ from migration_service.models.part import Part
 from migration_service.services.accounts.ownership import read_owner
 from migration_service.services.accounts.reading import find_account, read_parts
 from migration_service.services.imports import storing
-from migration_service.services.imports.status import reported_status
+from migration_service.services.imports.status import REPORTED_STATUS
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import get_operations_team_name
 from migration_service.states import ImportState, StatementOrigin, TransactionPeriod
@@ -51,7 +51,7 @@ def read_account_history(session: Session, supplier: KnownSupplier, number: str)
     history = {
         "import_supplier": supplier.code,
         "external_account_number": number,
-        "status": reported_status(found.state),
+        "status": REPORTED_STATUS[found.state],
         "is_skipped": found.state is ImportState.SKIPPED,
         "staged": _read_staged(process) if process.payload_sha256 else None,
         "newer_version": read_newer_version(process),

@@ -73,19 +73,14 @@ def get_batch_to_undo(session: Session, batch_id: str, supplier: KnownSupplier) 
     return batch
 
 
-def get_batch_of_wave(session: Session, plan_id: str, number: int, supplier: KnownSupplier) -> str:
-    """Return the id of the batch of a wave of the supplier."""
-    plan = get_plan(session, plan_id, organisation_id=supplier.organisation_id)
-    if plan.import_supplier_id != supplier.id:
-        raise errors.WavePlanNotFoundError(found=plan_id)
-    return str(get_wave(session, plan, number).batch_id)
-
-
 def batch_in_body(session: Session, body: Mapping[str, Any], supplier: KnownSupplier) -> str | None:
     """Return the id of the batch that a body names, or of its wave of the supplier, or None."""
-    if wave := body.get("wave"):
-        return get_batch_of_wave(session, wave["plan_id"], wave["number"], supplier)
-    return body.get("batch")
+    if not (wave := body.get("wave")):
+        return body.get("batch")
+    plan = get_plan(session, wave["plan_id"], organisation_id=supplier.organisation_id)
+    if plan.import_supplier_id != supplier.id:
+        raise errors.WavePlanNotFoundError(found=wave["plan_id"])
+    return str(get_wave(session, plan, wave["number"]).batch_id)
 
 
 def require_overrides_allowed(overrides: frozenset[UndoBlocker], role: OperatorRole | None) -> None:

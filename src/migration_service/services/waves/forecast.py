@@ -134,15 +134,12 @@ def read_runs(session: Session, import_supplier_id: int) -> list[MeasuredRun]:
         .order_by(Batch.started_at.desc())
     )
     found = []
-    for mode, limit in ((BatchMode.IMPORT, _IMPORTS), (BatchMode.DRY_RUN, 1)):
-        rows = session.execute(batches.where(Batch.mode == mode).limit(limit)).all()
-        for age, (batch_id, own_limit) in enumerate(rows):
-            kind: dict[str, Any] = {
-                "age": age,
-                "is_rehearsal": mode is BatchMode.DRY_RUN,
-                "lines_per_minute": own_limit,
-            }
-            found.append(MeasuredRun.of(list_work(session, batch_id), **kind))
+    for mode, most in ((BatchMode.IMPORT, _IMPORTS), (BatchMode.DRY_RUN, 1)):
+        rows = session.execute(batches.where(Batch.mode == mode).limit(most)).all()
+        is_rehearsal = mode is BatchMode.DRY_RUN
+        for age, (batch_id, limit) in enumerate(rows):
+            work = list_work(session, batch_id)
+            found.append(MeasuredRun.of(work, age=age, is_rehearsal=is_rehearsal, lines_per_minute=limit))
     return [run for run in found if run is not None]
 
 

@@ -28,6 +28,8 @@ _OF_WAVE = (
 _OF_PLAN = (
     *("name", "seed", "continue_if_clean", "created_at", "finished_at", "unplanned", "older_versions"),
 )
+#: The states of a wave whose lines may still run, which needs its window.
+_MAY_RUN = (WaveState.PLANNED, WaveState.WAITING, WaveState.RUNNING, WaveState.PAUSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +84,6 @@ class WaveReport:
         return is_clean or self.state in (WaveState.APPROVED, WaveState.STOPPED)
 
     @property
-    def needs_window(self) -> bool:
-        """Return whether lines of it may still run."""
-        return self.state in (WaveState.PLANNED, WaveState.WAITING, WaveState.RUNNING, WaveState.PAUSED)
-
-    @property
     def undone(self) -> int:
         """Return the number of accounts that were reverted and do not exist now."""
         return count_created(self.counts) - self.existing
@@ -120,14 +117,18 @@ def report_plan(session: Session, plan: WavePlan) -> PlanReport:
 def _forecast(session: Session, plan: WavePlan, waves: Sequence[WaveReport]) -> list[WaveReport]:
     """Add the forecasts. Each wave may start when the wave before it has ended."""
     runs = (
-        forecast.read_runs(session, plan.import_supplier_id) if any(it.needs_window for it in waves) else []
+        forecast.read_runs(session, plan.import_supplier_id)
+        if any(it.state in _MAY_RUN for it in waves)
+        else []
     )
     now = clock.read_clock(session)
     starts = (now, now)
     reports = []
     for wave in waves:
         left = count_open(wave.counts)
-        seconds = forecast.estimate_seconds(runs, left, wave.lines_per_minute) if wave.needs_window else None
+        seconds = (
+            forecast.estimate_seconds(runs, left, wave.lines_per_minute) if wave.state in _MAY_RUN else None
+        )
         if seconds:
             found = forecast.forecast_end(seconds, wave.window, starts)
             starts = (found.ends_at_50 or starts[0], found.ends_at_90 or starts[1])
@@ -200,8 +201,7 @@ def _report_wave(plan: WavePlan, wave: Wave, read: _Read, first_open: int | None
     earlier = first_open if first_open is not None and first_open < wave.number else None
     batch, counts = read.batches[wave.batch_id], read.counts[wave.batch_id]
     reverted = read.reverted.get(wave.batch_id, Reverted())
-    needed = wave.state in (WaveState.PLANNED, WaveState.WAITING, WaveState.RUNNING, WaveState.PAUSED)
-    window = Window.from_dict(wave.time_window) if wave.time_window and needed else None
+    window = Window.from_dict(wave.time_window) if wave.time_window and wave.state in _MAY_RUN else None
     opening = next_opening(window, read.now) if window else None
     is_waiting = wave.state == WaveState.WAITING
     # A WAITING wave that waits for nothing is started by the next sweep.

@@ -14,9 +14,8 @@ from migration_service.formats import ResultFormat
 from migration_service.models import ApiKey, Batch, BatchChunk, BatchLine
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.quotas import BatchQuotas
-from migration_service.services.batches.intake.storing import IntakeLimits
+from migration_service.services.batches.intake.storing import IntakeLimits, repeat_batch, stream_lines
 from migration_service.services.batches.intake.upload import validated_under
-from migration_service.services.batches.repeat import repeat_batch, stream_lines
 from migration_service.services.batches.results import line_results
 from migration_service.services.batches.results.counts import recount
 from migration_service.services.batches.retry import Retried, Retryable, count_retryable, retry_failed

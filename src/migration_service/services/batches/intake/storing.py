@@ -1,19 +1,21 @@
-"""Receiving the file of a batch: it is counted, spooled and checked before it is stored.
+"""Receiving the file of a batch, or repeating one: it is counted, spooled and checked before it is stored.
 
 These functions open their own transactions, all of them short except the one that stores the lines.
 """
 
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from redis import Redis
+from sqlalchemy import true
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.files.ndjson import FileLimits
 from migration_service.db.holding import repeat
 from migration_service.errors import TooManyUploadsError
+from migration_service.models import Batch, BatchLine
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.quotas import (
     BatchQuotas,
@@ -21,8 +23,9 @@ from migration_service.services.batches.intake.quotas import (
     lock_storing,
     require_room,
 )
-from migration_service.services.batches.intake.spool import SpooledLines, spool
+from migration_service.services.batches.intake.spool import SentFile, SpooledLines, spool
 from migration_service.services.batches.intake.upload import OnAccepted, check_order, start_batch
+from migration_service.services.batches.results.line_results import TEXT, Lines, text_of
 from migration_service.services.setup.suppliers import KnownSupplier
 
 #: Seconds between two attempts to store a batch.
@@ -112,3 +115,37 @@ def _store(
         renew()
         time.sleep(_PAUSE)
     raise TooManyUploadsError
+
+
+def repeat_batch(
+    sessions: sessionmaker[Session],
+    supplier: KnownSupplier,
+    batch_id: UUID,
+    order: BatchOrder,
+    *,
+    redis: Redis,
+    limits: IntakeLimits,
+) -> UUID:
+    """Start a batch with all lines of another one, at the same positions. Return its id.
+
+    Its file is the original one. Lines that were too long to keep are blank.
+    """
+    with sessions.begin() as session:
+        earlier = session.get_one(Batch, batch_id)
+        sent_file = SentFile(earlier.file_sha256, earlier.file_bytes, earlier.file_totals)
+        order = replace(order, sent_file=sent_file, control_totals=earlier.control_totals)
+    lines = stream_lines(sessions, batch_id)
+    return take_in_batch(sessions, supplier, order, lines, redis=redis, limits=limits)
+
+
+def stream_lines(sessions: sessionmaker[Session], batch_id: UUID) -> Iterator[bytes]:
+    """Yield the lines of a batch as they were sent, at their original line numbers, in pieces."""
+    lines = Lines(batch_id, true(), (BatchLine.line_number, *TEXT))
+    written = 0
+    while rows := lines.read(sessions, written):
+        piece = b""
+        for row in rows:
+            sent = text_of(row.payload, row.staged) or b""
+            piece += b"\n" * (row.line_number - written - 1) + sent + b"\n"
+            written = row.line_number
+        yield piece

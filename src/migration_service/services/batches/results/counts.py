@@ -11,7 +11,7 @@ from sqlalchemy import ARRAY, BigInteger, Double, bindparam, func, select, text
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import literals
-from migration_service.models import Batch
+from migration_service.models import Batch, BatchChunk
 from migration_service.services.batches.results.pace import Pace, Work, measure_pace, measure_rate
 from migration_service.states import BatchState, ChunkState, LineStatus
 
@@ -32,10 +32,8 @@ ALONE_AFTER = 2
 _LATER = """now() + greatest(interval '5 seconds',
                          least(interval '5 minutes', (now() - coalesce(deferred_since, now())) / 2))"""
 
-# For some chunks, and for all. One statement for both would read all chunks for some. Which they are is there
-# twice, so that the rows of the others are not read to be joined.
-_RECOUNT, _RECOUNT_ALL = (
-    text(f"""
+# Which chunks they are is there twice, so that the rows of the others are not read to be joined.
+_RECOUNT = text(f"""
     WITH counted AS (
         SELECT batch_chunk.first_line AS chunk, found.counts, found.errors, found.warnings,
                found.staging, found.done, found.failures, found.warned
@@ -68,7 +66,7 @@ _RECOUNT, _RECOUNT_ALL = (
                         FROM line WHERE status NOT IN ({_OPEN}) AND warnings <> '[]' GROUP BY 1) AS by_codes)
                         AS warned
             ) AS found
-        WHERE batch_id = :batch_id {chosen})
+        WHERE batch_id = :batch_id AND first_line = ANY (:first_lines))
     UPDATE batch_chunk SET
         counts = counted.counts, error_counts = counted.errors, warning_counts = counted.warnings,
         staging_counts = counted.staging,
@@ -88,13 +86,8 @@ _RECOUNT, _RECOUNT_ALL = (
         refused = refused + :refused,
         tries = least(greatest(tries - 1, 0), {ALONE_AFTER}),
         attempts = NULL, dispatched_at = clock_timestamp()
-    FROM counted WHERE batch_id = :batch_id {chosen} AND first_line = counted.chunk
-""").bindparams(bindparam("processor_wait", type_=Double), *parameters)
-    for chosen, parameters in (
-        ("AND first_line = ANY (:first_lines)", [bindparam("first_lines", type_=ARRAY(BigInteger))]),
-        ("", []),
-    )
-)
+    FROM counted WHERE batch_id = :batch_id AND first_line = ANY (:first_lines) AND first_line = counted.chunk
+""").bindparams(bindparam("processor_wait", type_=Double), bindparam("first_lines", type_=ARRAY(BigInteger)))
 
 
 def recount(
@@ -113,11 +106,11 @@ def recount(
     have just got an outcome, and `refused` the number of these without an attempt. `processor_wait` is the
     share of the time for which the worker waited for a processor. The caller holds the locks of the chunks.
     """
-    values = {"batch_id": batch_id, "worked": worked, "refused": refused, "processor_wait": processor_wait}
     if first_lines is None:
-        session.execute(_RECOUNT_ALL, values)
-    else:
-        session.execute(_RECOUNT, values | {"first_lines": first_lines})
+        own = select(BatchChunk.first_line).where(BatchChunk.batch_id == batch_id)
+        first_lines = session.scalars(own).all()
+    values = {"batch_id": batch_id, "worked": worked, "refused": refused, "processor_wait": processor_wait}
+    session.execute(_RECOUNT, values | {"first_lines": first_lines})
 
 
 @dataclass(frozen=True, slots=True)

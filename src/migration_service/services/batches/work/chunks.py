@@ -9,10 +9,12 @@ A worker that dies at any step leaves a claim without a lock, which `feed.recove
 detect. Its outcomes are stored completely or not at all, so no line is processed twice.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import ceil
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -41,7 +43,6 @@ from migration_service.services.batches.work.lines import (
     tell_outcomes,
     write_outcomes,
 )
-from migration_service.services.batches.work.processor_time import ProcessorWait
 from migration_service.services.processing.attempts import MAX_TRIES
 from migration_service.services.setup.suppliers import get_import_supplier_by_id
 from migration_service.states import BatchKind, BatchMode, BatchState, ChunkState, LineStatus, SupplierStatus
@@ -129,7 +130,7 @@ def work_on_chunk(
     `answers` are the vendors' responses to the instructions from `read_wanted_instructions`. Do nothing and
     return None if the claim is no longer valid or the batch is not running.
     """
-    watch = ProcessorWait()
+    watch = _ProcessorWait()
     # A worker that chooses its next chunk may lock this one for a moment, although it cannot have it.
     claimed = select(BatchChunk).where(_is(key), BatchChunk.attempts == list(attempts)).with_for_update()
     chunk = session.scalars(claimed).one_or_none()
@@ -258,3 +259,28 @@ _LOCK = f"""
 """
 _LOCK_BY_ACCOUNT = _LOCK.format("chunk_line = %(first)s")
 _LOCK_RANGE = _LOCK.format("line_number BETWEEN %(first)s AND %(last)s")
+
+
+#: Statistics of a thread in Linux: nanoseconds on a processor, and nanoseconds ready but waiting for one.
+_SCHEDULED = Path("/proc/thread-self/schedstat")
+
+
+class _ProcessorWait:
+    """A measurement of the time that this thread waits for a processor, starting now."""
+
+    def __init__(self) -> None:
+        self._began, self._waited = time.monotonic(), _read_waited()
+
+    def read_share(self) -> float | None:
+        """Return the share of time spent waiting, from 0 to 1, or None if the system does not report it."""
+        waited, took = _read_waited(), time.monotonic() - self._began
+        if waited is None or self._waited is None or took <= 0:
+            return None
+        return min(1.0, (waited - self._waited) / took)
+
+
+def _read_waited() -> float | None:
+    try:
+        return int(_SCHEDULED.read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return None

@@ -14,7 +14,7 @@ from migration_payloads.profile import Profile
 from migration_payloads.validation import ValidatedAccount, validate_text
 from migration_service import models
 from migration_service.services.batches.work import accounts as batch_accounts
-from migration_service.services.batches.work import processor_time
+from migration_service.services.batches.work import lines
 from migration_service.services.batches.work.chunks import ChunkKey
 from migration_service.services.batches.work.lines import each_by_itself
 from support.factories import Customer
@@ -55,7 +55,7 @@ def test_lines_that_there_is_no_time_for_stay_as_they_are(
     session: Session, customer: Customer, limit: str, kind: str
 ) -> None:
     key = make_chunk(session, customer, [b"{", b"[", b"{"], mode="validate", kind=kind)
-    with patch.object(processor_time, limit, -1.0):
+    with patch.object(lines, limit, -1.0):
         assert work(session, key, 3) == 2
         assert work(session, key, 3) == 1
     assert codes_of(session, key) == [*[("FAILED", [("parse_error", None)])] * 2, ("PENDING", [])]
