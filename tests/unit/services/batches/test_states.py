@@ -115,6 +115,11 @@ def test_batches_that_create_accounts_follow_their_supplier(
         states.follow_suppliers(session)
         assert _states(session, *following) == [expected] * len(sources)
         assert [it.runs_since is not None for it in following] == [expected[0] == "RUNNING"] * len(sources)
+        # A worker may be about to take a chunk that was dispatched, so its batch ends later.
+        dispatched = make_batch(session, customer, mode="stage")
+        add_chunk(session, dispatched, state=ChunkState.DISPATCHED)
+        states.follow_suppliers(session)
+        assert _states(session, dispatched) == [(*expected[:2], False)]
         assert _states(session, *kept) == before
 
 

@@ -13,13 +13,19 @@ import pytest
 from sqlalchemy.orm import Session
 
 from migration_service.services.batches.results.pace import Work
-from migration_service.services.waves.forecast import MeasuredRun, Seconds, estimate_seconds, forecast_end
+from migration_service.services.waves.forecast import (
+    MeasuredRun,
+    Seconds,
+    estimate_seconds,
+    forecast_end,
+    read_runs,
+)
 from migration_service.services.waves.reading import list_waves
 from migration_service.services.waves.reports import describe_state, report_plan
 from migration_service.services.waves.running import follow_batch, run_wave
 from migration_service.states import BatchState, WaveState
 from support.factories import Customer
-from support.rows import add_chunk, make_batch
+from support.rows import add_chunk, find_supplier, make_batch
 from unit.services.waves import wave_rows
 from unit.services.waves.wave_rows import EVENING, MIDNIGHT, OPEN_NOW, batch_of, make_plan
 
@@ -64,6 +70,18 @@ def _measure(work: list[list[float]], limit: int | None, *, is_rehearsal: bool =
     run = MeasuredRun.of(done, is_rehearsal=is_rehearsal, lines_per_minute=limit)
     assert run is not None
     return run
+
+
+def test_the_three_newest_imports_and_the_newest_rehearsal_are_measured_and_older_ones_count_less(
+    session: Session, customer: Customer
+) -> None:
+    for number, mode in enumerate(["import"] * 4 + ["dry-run"] * 2 + ["stage"], 1):
+        begun = EVENING + timedelta(minutes=number)
+        batch = make_batch(session, customer, mode=mode, started_at=begun, lines_per_minute=100 * number)
+        add_chunk(session, batch, worked=10 * number, worked_at=begun + timedelta(seconds=10))
+    runs = read_runs(session, find_supplier(session, customer).id)
+    found = [(run.rate, run.age, run.is_rehearsal, run.lines_per_minute) for run in runs]
+    assert found == [(4, 0, False, 400), (3, 1, False, 300), (2, 2, False, 200), (12, 0, True, 600)]
 
 
 @pytest.mark.parametrize("has_rehearsal", [True, False])
