@@ -20,8 +20,7 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.errors import BatchFileError, ErrorItem, RequestFailedValidationError
 from migration_service.services.access.scopes import Scope, require_scope
-from migration_service.services.batches.error_threshold_options import read_threshold
-from migration_service.services.batches.error_thresholds import ErrorThreshold
+from migration_service.services.batches.error_thresholds import ErrorThreshold, read_threshold
 from migration_service.services.batches.intake.options import (
     INCLUDE_OLDER_VERSIONS,
     REPLACE_DIFFERING,

@@ -8,16 +8,22 @@ whoever did it has seen the errors, so only chunks processed since then count.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from functools import cache
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ARRAY, BigInteger, DateTime, Text, bindparam, text
 from sqlalchemy.orm import Session
 
-from migration_service.errors import BatchStateError
+from migration_payloads.rules.added_data import ADDED_DATA_RULES
+from migration_payloads.rules.catalogue import RULES
+from migration_payloads.rules.rule import Severity
+from migration_payloads.schemas.base import unknown_word
+from migration_payloads.schemas.field_codes import FIELD_CODES
+from migration_service import errors
 from migration_service.models import Batch
 from migration_service.schemas.events import EventType
 from migration_service.services.audit.entries import AuditAction, record
@@ -29,7 +35,14 @@ from migration_service.states import BatchMode, BatchState
 OFF = "off"
 
 #: The pattern of a percentage.
-PERCENTAGE = re.compile(r"(\d{1,2}(?:\.\d{1,2})?)%", re.ASCII)
+_PERCENTAGE = re.compile(r"(\d{1,2}(?:\.\d{1,2})?)%", re.ASCII)
+_NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
+#: The largest window, and the largest number of lines before a percentage applies.
+MAX_WINDOW = 10_000
+#: The codes that an error threshold may ignore or count.
+MAX_IGNORED_CODES = 50
+#: The default number of lines before a percentage of the whole batch applies.
+USUAL_MIN_LINES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +63,7 @@ class ErrorThreshold:
 
     def is_reached(self, measured: "ThresholdCounts") -> bool:
         """Return whether the counts pause the batch."""
-        if percentage := PERCENTAGE.fullmatch(self.stop_after_errors):
+        if percentage := _PERCENTAGE.fullmatch(self.stop_after_errors):
             enough = measured.lines >= (self.stop_min_lines or 1)
             return enough and measured.errors * 100 > float(percentage[1]) * measured.lines
         return measured.errors >= int(self.stop_after_errors)
@@ -131,6 +144,94 @@ def threshold_to_store(threshold: ErrorThreshold) -> dict[str, Any] | None:
     return None if threshold.stop_after_errors == OFF else threshold.to_dict()
 
 
+def read_threshold(
+    *,
+    stop_after_errors: str | None = None,
+    stop_min_lines: int | None = None,
+    stop_window_lines: int | None = None,
+    stop_ignore_codes: Sequence[str] = (),
+    stop_count_warnings: Sequence[str] = (),
+) -> ErrorThreshold | None:
+    """Return the requested error threshold, or None. Raise RequestFailedValidationError if it is wrong."""
+    others = {"stop_min_lines": stop_min_lines, "stop_window_lines": stop_window_lines}
+    given = {name: number for name, number in others.items() if number is not None}
+    lists = {"stop_ignore_codes": stop_ignore_codes, "stop_count_warnings": stop_count_warnings}
+    names = [*given, *(name for name, codes in lists.items() if codes)]
+    faults = _faults_of_threshold(stop_after_errors, names)
+    out_of_range = (name for name, number in given.items() if not 1 <= number <= MAX_WINDOW)
+    faults += [
+        errors.ErrorItem("out_of_range", f"Expected 1 to {MAX_WINDOW:,} lines.", it) for it in out_of_range
+    ]
+    faults += _faults_of_codes(stop_ignore_codes, known_errors(), "code of an error", "stop_ignore_codes")
+    faults += _faults_of_codes(
+        stop_count_warnings, known_warnings(), "code of a warning", "stop_count_warnings"
+    )
+    if faults:
+        raise errors.RequestFailedValidationError(errors=faults)
+    if stop_after_errors is None:
+        return None
+    if stop_after_errors.endswith("%") and stop_min_lines is None:
+        stop_min_lines = stop_window_lines or USUAL_MIN_LINES
+    number = int(stop_after_errors) if _NUMBER.fullmatch(stop_after_errors) else 0
+    if stop_window_lines is not None and stop_window_lines < max(number, stop_min_lines or 0):
+        detail = (
+            "The window has fewer lines than the error threshold needs, so it would never pause the batch."
+        )
+        raise errors.RequestFailedValidationError(
+            errors=[errors.ErrorItem("out_of_range", detail, "stop_window_lines")]
+        )
+    return ErrorThreshold(
+        stop_after_errors=stop_after_errors,
+        stop_min_lines=stop_min_lines,
+        stop_window_lines=stop_window_lines,
+        stop_ignore_codes=tuple(stop_ignore_codes),
+        stop_count_warnings=tuple(stop_count_warnings),
+    )
+
+
+def _faults_of_threshold(threshold: str | None, others: Sequence[str]) -> list[errors.ErrorItem]:
+    attr = "stop_after_errors"
+    if threshold is None or threshold == OFF:
+        detail = "{} needs a number or a percentage of errors."
+        return [errors.ErrorItem("required", detail.format(name), attr) for name in others[:1]]
+    if _PERCENTAGE.fullmatch(threshold):
+        return []
+    if not _NUMBER.fullmatch(threshold):
+        detail = f"Expected a number from 1, a percentage from 0% to 99.99%, or {OFF}."
+        return [errors.ErrorItem("invalid", detail, attr)]
+    if "stop_min_lines" in others:
+        detail = "A number of errors counts from the first line on. Only a percentage takes stop_min_lines."
+        return [errors.ErrorItem("invalid", detail, "stop_min_lines")]
+    return []
+
+
+def _faults_of_codes(
+    codes: Sequence[str], known: Collection[str], what: str, attr: str
+) -> list[errors.ErrorItem]:
+    if len(codes) > MAX_IGNORED_CODES:
+        return [errors.ErrorItem("invalid", f"Expected at most {MAX_IGNORED_CODES} codes.", attr)]
+    return [unknown_word(code, known, what, attr) for code in dict.fromkeys(codes) if code not in known]
+
+
+@cache
+def known_errors() -> frozenset[str]:
+    """Return the codes of all possible errors of a line. Any rule may be one, under the strict profile."""
+    raised: list[type[errors.ServiceError]] = [errors.ServiceError]
+    for error in raised:  # grows while it is read
+        raised += error.__subclasses__()
+    return frozenset(
+        (*(rule.code for rule in RULES), *ADDED_DATA_RULES, *FIELD_CODES, *(it.code for it in raised))
+    )
+
+
+@cache
+def known_warnings() -> frozenset[str]:
+    """Return the codes of all possible warnings of a line."""
+    rules = (rule.code for rule in RULES if rule.severity is not Severity.ERROR)
+    of_lines = (error.code for error in errors.LineError.__subclasses__() if error.severity == "warning")
+    return frozenset((*rules, *ADDED_DATA_RULES, *of_lines, "unknown_field"))
+
+
 def set_threshold(session: Session, batch: Batch, threshold: ErrorThreshold) -> None:
     """Replace the error threshold of a batch, even a running one. Raise BatchStateError if it was cancelled.
 
@@ -138,7 +239,7 @@ def set_threshold(session: Session, batch: Batch, threshold: ErrorThreshold) -> 
     """
     session.refresh(batch, with_for_update=True)
     if batch.state == BatchState.CANCELLED:
-        raise BatchStateError("The batch was cancelled.")
+        raise errors.BatchStateError("The batch was cancelled.")
     batch.brake = threshold_to_store(threshold)
     owner, details = batch.organisation_id, threshold.to_dict()
     record(

@@ -11,10 +11,12 @@ moments when they were sent decide: those of requests, or of the files of lines.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
 from migration_payloads.moments import write_moment
+from migration_payloads.normal_form import ACCOUNT, FieldDifference, read_json
 from migration_payloads.schemas.account import LoadedAccount
 from migration_payloads.schemas.json import encode_json, storable_text
 from migration_payloads.validation import ValidatedAccount
@@ -22,7 +24,6 @@ from migration_service import errors
 from migration_service.db.sql import SqlConnection
 from migration_service.services.access.callers import Caller
 from migration_service.services.imports import storing
-from migration_service.services.imports.payload_differences import compare_with_created
 from migration_service.services.setup.suppliers import KnownSupplier, find_import_supplier
 from migration_service.states import ImportState
 
@@ -184,3 +185,46 @@ def explain_refusal(
     elif process.state is ImportState.IMPORTED:
         note_taken(connection, supplier.id, [account.number], extracted_at=extracted_at)
     return error
+
+
+#: The largest number of paths listed for an account.
+MOST_PATHS = 20
+_OTHER = "The account was created with another value."
+_NONE = "The account was created without this."
+_MORE = "The account was created with a value here, which this payload lacks."
+_FURTHER = f"There are further differences: the first {MOST_PATHS} are listed."
+_REMOVED = "The account was created from another payload, which is no longer kept. The paths are unknown."
+
+
+def compare_with_created(
+    connection: SqlConnection, repeated: Sequence[tuple[storing.StagedProcess, ValidatedAccount]]
+) -> list[list[errors.ErrorItem]]:
+    """Return, for each repeated account, the differences from the payload it was created from.
+
+    The payloads are read only if the hashes differ, and compared in their normal form. Only paths are
+    reported, not values, and nothing for erased accounts.
+    """
+    others = [process.id for process, account in repeated if process.payload_sha256 != account.sha256]
+    created = storing.read_payloads(connection, others)
+    return [
+        _list_differences(created[process.id], account.json) if process.id in created else []
+        for process, account in repeated
+    ]
+
+
+def _list_differences(created: str | None, sent: bytes) -> list[errors.ErrorItem]:
+    if created is None:
+        return [errors.ErrorItem(errors.PayloadDiffersError.code, _REMOVED)]
+    found = [*islice(ACCOUNT.find_differences(read_json(sent), read_json(created)), MOST_PATHS + 1)]
+    items = [
+        errors.ErrorItem(errors.PayloadDiffersError.code, _name_difference(it), it.path)
+        for it in found[:MOST_PATHS]
+    ]
+    return items + [errors.ErrorItem(errors.PayloadDiffersError.code, _FURTHER)] * (len(found) > MOST_PATHS)
+
+
+def _name_difference(difference: FieldDifference) -> str:
+    # The payload just sent is compared with the staged one, which takes the place of the created values.
+    if difference.created is None:
+        return _NONE
+    return _MORE if difference.staged is None else _OTHER

@@ -306,12 +306,18 @@ def list_owned(
     *,
     organisation_id: int | None,
     import_supplier: str | None = None,
+    only_open: bool = False,
     before: UUID | None = None,
     limit: int = 50,
 ) -> Sequence[_Owned]:
-    """Return the rows older than `before` that the actor may see, as `which_are_owned` says, newest first."""
+    """Return the rows older than `before` that the actor may see, as `which_are_owned` says, newest first.
+
+    `only_open` leaves out those that have ended.
+    """
     statement = select(model).join(ImportSupplier, ImportSupplier.id == model.import_supplier_id)
     statement = statement.where(*which_are_owned(model, organisation_id, import_supplier))
+    if only_open:
+        statement = statement.where(model.finished_at.is_(None))
     if before is not None:
         statement = statement.where(model.id < before)
     return session.scalars(statement.order_by(model.id.desc()).limit(limit)).all()

@@ -7,8 +7,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from migration_service.errors import ErrorItem, RequestFailedValidationError
-from migration_service.services.batches.error_threshold_options import read_threshold
-from migration_service.services.batches.error_thresholds import ErrorThreshold
+from migration_service.services.batches.error_thresholds import ErrorThreshold, read_threshold
 from migration_service.services.waves.windows import Window
 from migration_service.states import Weekday
 

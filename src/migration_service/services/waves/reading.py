@@ -1,6 +1,8 @@
 """Finding plans and waves, and locking their parts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import func, select
@@ -8,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.errors import WaveNotFoundError, WavePlanNotFoundError
 from migration_service.models import Batch, ImportSupplier, Wave, WavePlan
-from migration_service.services.setup.suppliers import get_owned, which_are_owned
+from migration_service.services.setup.suppliers import get_owned, list_owned
 from migration_service.states import WaveState
 
 
@@ -17,31 +19,9 @@ def get_plan(session: Session, plan_id: str, *, organisation_id: int | None) -> 
     return get_owned(session, WavePlan, plan_id, WavePlanNotFoundError, organisation_id)
 
 
-def list_plans(
-    session: Session,
-    *,
-    organisation_id: int | None,
-    import_supplier: str | None = None,
-    only_open: bool = False,
-    before: UUID | None = None,
-    limit: int = 50,
-) -> list[WavePlan]:
-    """Return the plans older than `before`, newest first, of the organisation or of all if it is None.
-
-    `only_open` leaves out finished plans.
-    """
-    statement = (
-        select(WavePlan)
-        .join(ImportSupplier, ImportSupplier.id == WavePlan.import_supplier_id)
-        .where(*which_are_owned(WavePlan, organisation_id, import_supplier))
-        .order_by(WavePlan.id.desc())
-        .limit(limit)
-    )
-    if only_open:
-        statement = statement.where(WavePlan.finished_at.is_(None))
-    if before is not None:
-        statement = statement.where(WavePlan.id < before)
-    return [*session.scalars(statement)]
+def list_plans(session: Session, **wanted: Any) -> Sequence[WavePlan]:
+    """Return the plans that `list_owned` finds."""
+    return list_owned(session, WavePlan, **wanted)
 
 
 def get_wave(session: Session, plan: WavePlan, number: int) -> Wave:

@@ -56,12 +56,6 @@ APPROVE = WaveChange(DECIDABLE, WaveState.APPROVED, AuditAction.WAVE_APPROVED)
 _UNDECIDED = tuple(state for state in WaveState if state not in (WaveState.APPROVED, WaveState.STOPPED))
 STOP = WaveChange(_UNDECIDED, WaveState.STOPPED, AuditAction.WAVE_STOPPED)
 
-#: Every possible change.
-CHANGES = (
-    *(QUEUE, START, PAUSE, RESUME, RECONCILE, REOPEN, RECONCILE_AGAIN, UNDO),
-    *(FIND_CLEAN, FIND_DIFFERENCE, APPROVE, STOP),
-)
-
 
 def change_wave(
     session: Session,

@@ -9,9 +9,10 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service import errors
 from migration_service.models import AccountImportProcess, Batch
 from migration_service.services.batches.results.reverted import Reverted, count_reverted
+from migration_service.services.waves import states
 from migration_service.services.waves.reading import list_waiting, list_waves
 from migration_service.services.waves.running import stop_waves
-from migration_service.services.waves.states import CHANGES, WaveChange, change_wave, is_over
+from migration_service.services.waves.states import WaveChange, change_wave, is_over
 from migration_service.states import BatchState, ImportState, UndoOutcome, WaveState
 from support.factories import Customer
 from unit.services.undo.undo_rows import add_pending
@@ -25,8 +26,11 @@ from unit.services.waves.wave_rows import (
     undo_wave,
 )
 
+#: Every possible change.
+_CHANGES = [it for it in vars(states).values() if isinstance(it, WaveChange)]
 
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.action.value)
+
+@pytest.mark.parametrize("change", _CHANGES, ids=lambda change: change.action.value)
 def test_a_change_is_made_from_its_sources_and_refused_from_every_other_state(
     session: Session, customer: Customer, change: WaveChange
 ) -> None:

@@ -19,8 +19,7 @@ from migration_service.blueprints.console.filters import read_filter
 from migration_service.blueprints.console.languages import _, _l, mark, mark_plural, ngettext, write_number
 from migration_service.blueprints.requests.resources import resources
 from migration_service.services.batches import control
-from migration_service.services.batches.error_threshold_options import read_threshold
-from migration_service.services.batches.error_thresholds import NO_THRESHOLD, set_threshold
+from migration_service.services.batches.error_thresholds import NO_THRESHOLD, read_threshold, set_threshold
 from migration_service.services.batches.intake.storing import repeat_batch
 from migration_service.services.batches.results.counts import count_open
 from migration_service.services.batches.results.line_results import ResultFilter

@@ -38,7 +38,7 @@ from migration_service.services.batches.work.replacing import NewVersion, Replac
 from migration_service.services.batches.work.versions import note_versions
 from migration_service.services.emails.customer_emails import record_customer_emails
 from migration_service.services.imports import storing
-from migration_service.services.imports.payload_differences import compare_with_created
+from migration_service.services.imports.newer_versions import compare_with_created
 from migration_service.services.imports.staging import refusal_of
 from migration_service.services.imports.states import EndedAttempt, RunningAttempt, complete, refusal
 from migration_service.services.imports.storing import StagedProcess
