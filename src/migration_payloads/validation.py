@@ -69,7 +69,8 @@ def check_loaded(loaded: LoadedAccount, profile: Profile, time_zone: str) -> Val
         return account
     faulty = [error.attr for error in loaded.errors if error.attr]
     today = today_in(time_zone)
-    for finding in check_account(loaded.data, profile=profile, today=today, faulty=faulty, text=loaded.json):
+    # Writing it costs less than what the rules need not look for then.
+    for finding in check_account(loaded.data, profile=profile, today=today, faulty=faulty, text=account.json):
         found = account.errors if finding.severity is Severity.ERROR else account.warnings
         found.append(finding.error_item())
     if profile is Profile.STRICT:

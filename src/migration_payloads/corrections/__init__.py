@@ -1,8 +1,7 @@
 """Corrections: what would make a finding disappear, and how sure that is. No I/O.
 
 catalogue.py    CORRECTIONS, suggest, add_suggestions: what the service and the client's command use
-applying.py     apply: a payload with its suggestions applied
-fixing.py       fix_account: round after round, what somebody accepts; recipes.py keeps that for later books
+fixing.py       fix_account, apply: round after round, what somebody accepts
 correction.py   the decorator that makes a function a correction
 place.py        the value at fault and what is around it
 values.py texts.py words.py               errors of fields

@@ -1,10 +1,10 @@
 """Rules for agreements."""
 
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import timedelta
 
 from migration_payloads.rules.account import CheckedAccount
-from migration_payloads.rules.rule import Fault, Severity, rule
+from migration_payloads.rules.rule import Fault, Severity, find_repeated_in, rule
 
 _A_DAY = timedelta(days=1)
 #: The units of forecasts.
@@ -55,16 +55,11 @@ def overlapping_agreements(account: CheckedAccount) -> Iterator[Fault]:
     """Two agreements of a meter point take effect on the same day."""
     for path, meter_point in account.meter_points:
         agreements = meter_point.get("agreements", ())
-        if len(agreements) < 2:
-            continue
-        first: dict[date, int] = {}
-        for i, agreement in enumerate(agreements):
-            effective = agreement.get("effective_from")
-            if effective and first.setdefault(effective, i) != i:
-                yield (
-                    (*path, "agreements", i, "effective_from"),
-                    f"The agreement takes effect on {effective}, as agreements.{first[effective]} does.",
-                )
+        for i, effective, first in find_repeated_in(agreements, "effective_from"):
+            yield (
+                (*path, "agreements", i, "effective_from"),
+                f"The agreement takes effect on {effective}, as agreements.{first} does.",
+            )
 
 
 @rule(Severity.WARNING, remedy="Send the agreement under which the meter point was billed last, too.")

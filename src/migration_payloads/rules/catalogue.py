@@ -1,7 +1,6 @@
 """All rules, and the function that runs them."""
 
 import hashlib
-import re
 from collections.abc import Collection
 from datetime import date
 from decimal import Context, localcontext
@@ -55,9 +54,6 @@ RULES: tuple[Rule, ...] = tuple(
 # Exact for products and sums of any amounts that fit in the database, and without exceptions.
 _EXACT = Context(prec=80, traps=[])
 
-# What may be a date before 1900-01-02 or after 2899, in JSON without spaces.
-_UNUSUAL_DATE = re.compile(rb'":"(?!19(?!00-01-01)|2[0-8])[0-9]{4}-[0-9]{2}-')
-
 
 def digest_sources(*folders: FilePath) -> str:
     """Return 8 hex digits of a SHA-256 over the names and texts of the Python files in the folders."""
@@ -90,12 +86,9 @@ def check_account(
     missing, and a rule whose values are missing finds nothing. `faulty` has the (dot-delimited) paths at
     which the schema already reported an error. Nothing else is reported there or below. Under the strict
     profile every finding but a notice is an error. A rule yields at most
-    `MAX_ERRORS` + 1 findings. `text` is the data as JSON, if it was written, which shows fast that nothing is
-    wrong with the texts and the dates.
+    `MAX_ERRORS` + 1 findings. `text` is the data as JSON, if it was written.
     """
-    is_plain = text is not None and text.isascii() and not any(it in text for it in (b"\\", b"?", b"\x7f"))
-    usual = text is not None and not _UNUSUAL_DATE.search(text)
-    account = CheckedAccount(data, today, faulty, is_plain=is_plain, has_usual_dates=usual)
+    account = CheckedAccount(data, today, faulty, text)
     strict = profile is Profile.STRICT
     findings: list[Finding] = []
     last, most = None, 0

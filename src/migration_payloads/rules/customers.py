@@ -6,7 +6,7 @@ from datetime import date
 
 from migration_payloads.rules.account import CheckedAccount, Item
 from migration_payloads.rules.dates import FIRST_DAY
-from migration_payloads.rules.rule import Fault, Severity, rule
+from migration_payloads.rules.rule import Fault, Severity, find_repeated_in, rule
 from migration_payloads.schemas.identifiers import without_hidden
 from migration_payloads.schemas.messages import shown
 
@@ -128,18 +128,12 @@ def is_test_address(email: str) -> bool:
 def repeated_user_detail(account: CheckedAccount) -> Iterator[Fault]:
     """A customer has more than one user detail in the same namespace."""
     for i, customer in enumerate(account.customers):
-        details = customer.get("user_details", ())
-        if len(details) < 2:
-            continue
-        first: dict[str, int] = {}
-        for j, detail in enumerate(details):
-            namespace = detail.get("namespace")
-            if namespace and first.setdefault(namespace, j) != j:
-                yield (
-                    ("customers", i, "user_details", j, "namespace"),
-                    f"The namespace {shown(namespace)} is already used in user_details.{first[namespace]}: "
-                    "send one value for each.",
-                )
+        for j, namespace, first in find_repeated_in(customer.get("user_details", ()), "namespace"):
+            yield (
+                ("customers", i, "user_details", j, "namespace"),
+                f"The namespace {shown(namespace)} is already used in user_details.{first}: "
+                "send one value for each.",
+            )
 
 
 @rule(Severity.WARNING, remedy="Send each person once; add what tells them apart if they are two persons.")

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from datetime import date, datetime
+from typing import Any
 
-from migration_payloads.rules.account import CheckedAccount, Item, Path
+from migration_payloads.rules.account import CheckedAccount, Path
 from migration_payloads.rules.rule import Fault, Severity, rule
 
 #: The first day that may be meant. Systems write the day before, or one of 1899, 1800, 1753 or 1, for none.
@@ -11,8 +12,6 @@ FIRST_DAY = date(1900, 1, 2)
 
 #: The first day that is too late to be meant. Systems write 2999-12-31 or 9999-12-31 for no end, or none.
 NO_DAY = date(2900, 1, 1)
-
-_TIMES = ("start_at", "end_at")
 
 #: What a period says besides its dates, of kinds in which nothing of it is required.
 _SAYS: dict[str | int, tuple[str, ...]] = {
@@ -40,40 +39,19 @@ def placeholder_date(account: CheckedAccount) -> Iterator[Fault]:
 
     The times of a note are checked, too.
     """
-    for path, item, fields in () if account.has_usual_dates else _dated(account):
-        for field in fields:
-            found = item.get(field)
-            if found and is_placeholder(found):
-                yield (*path, field), describe_placeholder(found)
+    for path, found in () if account.has_usual_dates else _dates(account.data, ()):
+        if is_placeholder(found):
+            yield path, describe_placeholder(found)
 
 
-def _dated(account: CheckedAccount) -> Iterator[tuple[Path, Item, tuple[str, ...]]]:
-    """Yield the objects with dates, and the names of the dates. Birthdays have a rule of their own."""
-    for i, address in enumerate(account.supply_addresses):
-        yield ("supply_addresses", i), address, ("customer_at_supply_address_from_date",)
-    for path, meter_point in account.meter_points:
-        yield path, meter_point, ("supply_start_date", "last_billed_to_date")
-    for path, meter in account.meters:
-        yield path, meter, ("active_from",)
-    for path, agreement, _ in account.agreements:
-        yield path, agreement, ("effective_from", "agreed_at")
-    for path, start, _, periods in account.period_series:
-        fields = _TIMES if start == "start_at" else ("start_date", "end_date")
-        for i, period in periods:
-            yield (*path, i), period, fields
-    for path, ledger in account.ledgers:
-        yield path, ledger, ("last_settlement_closing_date", "last_settlement_issue_date")
-    for i, statement in enumerate(account.statements):
-        yield ("statements", i), statement, ("bill_period_from_date", "bill_period_to_date", "issued_date")
-    yield from _dated_transactions(account)
-
-
-def _dated_transactions(account: CheckedAccount) -> Iterator[tuple[Path, Item, tuple[str, ...]]]:
-    for path, transaction in account.transactions:
-        yield path, transaction, ("transaction_date",)
-    for path, _, line_items in account.itemised:
-        for i, item in enumerate(line_items):
-            yield (*path, "line_items", i), item, ("start_date", "end_date")
+def _dates(within: Any, above: Path) -> Iterator[tuple[Path, date]]:
+    """Yield the dates and times in an object or a list, but birthdays, which have a rule of their own."""
+    for name, value in within.items() if isinstance(within, dict) else enumerate(within):
+        match value:
+            case dict() | list():
+                yield from _dates(value, (*above, name))
+            case date() if name != "date_of_birth":
+                yield (*above, name), value
 
 
 def is_placeholder(found: date) -> bool:

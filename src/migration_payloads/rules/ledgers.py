@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from migration_payloads.rules.account import HISTORICAL_TRANSACTIONS, OPEN_TRANSACTIONS, CheckedAccount, Path
 from migration_payloads.rules.balances import ZERO, differ, sum_signed_amounts
-from migration_payloads.rules.rule import Fault, Severity, find_future, rule
+from migration_payloads.rules.rule import Fault, Severity, find_future, find_repeated, rule
 from migration_payloads.schemas.messages import shown
 
 # Matches a list of meter points or addresses, or an item of one, for paths refused by the schema.
@@ -60,14 +60,9 @@ def duplicate_identifiers_entries_found(account: CheckedAccount) -> Iterator[Fau
 @rule(Severity.ERROR, remedy="Send one ledger for each ledger_code, with all of its transactions.")
 def duplicate_ledger_entries_found(account: CheckedAccount) -> Iterator[Fault]:
     """Two ledgers have the same ledger_code."""
-    if len(account.ledgers) < 2:
-        return
-    first: dict[str, Path] = {}
-    for path, ledger in account.ledgers:
-        code = ledger.get("ledger_code")
-        if code and first.setdefault(code, path) is not path:
-            there = ".".join(map(str, first[code]))
-            yield (*path, "ledger_code"), f"{shown(code)} is already the code of {there}."
+    for path, code, first in find_repeated(account.ledgers, "ledger_code"):
+        there = ".".join(map(str, first))
+        yield (*path, "ledger_code"), f"{shown(code)} is already the code of {there}."
 
 
 @rule(

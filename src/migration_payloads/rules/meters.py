@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from migration_payloads.rules.account import CheckedAccount
-from migration_payloads.rules.rule import Fault, Severity, rule
+from migration_payloads.rules.rule import Fault, Severity, find_repeated_in, rule
 from migration_payloads.schemas.messages import shown
 
 
@@ -11,35 +11,23 @@ from migration_payloads.schemas.messages import shown
 def meter_point_with_duplicate_meter_ids(account: CheckedAccount) -> Iterator[Fault]:
     """A meter point has two meters with the same meter_id."""
     for path, meter_point in account.meter_points:
-        meters = meter_point.get("meters", ())
-        if len(meters) < 2:
-            continue
-        first: dict[str, int] = {}
-        for i, meter in enumerate(meters):
-            meter_id = meter.get("meter_id")
-            if meter_id and first.setdefault(meter_id, i) != i:
-                yield (
-                    (*path, "meters", i, "meter_id"),
-                    f"The meter {shown(meter_id)} is already meters.{first[meter_id]}: send it once.",
-                )
+        for i, meter_id, first in find_repeated_in(meter_point.get("meters", ()), "meter_id"):
+            yield (
+                (*path, "meters", i, "meter_id"),
+                f"The meter {shown(meter_id)} is already meters.{first}: send it once.",
+            )
 
 
 @rule(Severity.ERROR, remedy="Give each register of a meter its own register_id.")
 def meter_with_duplicate_register_ids(account: CheckedAccount) -> Iterator[Fault]:
     """A meter has two registers with the same register_id."""
     for path, meter in account.meters:
-        registers = meter.get("registers", ())
-        if len(registers) < 2:
-            continue
-        first: dict[str, int] = {}
-        for i, register in enumerate(registers):
-            register_id = register.get("register_id")
-            if register_id and first.setdefault(register_id, i) != i:
-                yield (
-                    (*path, "registers", i, "register_id"),
-                    f"The register {shown(register_id)} is already registers.{first[register_id]}: "
-                    "give each its own register_id.",
-                )
+        for i, register_id, first in find_repeated_in(meter.get("registers", ()), "register_id"):
+            yield (
+                (*path, "registers", i, "register_id"),
+                f"The register {shown(register_id)} is already registers.{first}: "
+                "give each its own register_id.",
+            )
 
 
 @rule(Severity.WARNING, remedy="Send the registers of the meter: without one nothing can be read.")

@@ -83,8 +83,8 @@ def _other_texts(account: CheckedAccount) -> Iterator[tuple[Path, Item, str]]:
         for field in _OF_TRANSACTION:
             if field in transaction:
                 yield path, transaction, field
-    for i, statement in enumerate(account.statements):
-        yield ("statements", i), statement, "statement_path"
+    for path, statement in account.statements:
+        yield path, statement, "statement_path"
     for path, agreement, _ in account.agreements:
         if params := agreement.get("params"):
             yield (*path, "params"), params, "historical_contract_pdf_path"

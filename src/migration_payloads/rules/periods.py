@@ -5,13 +5,12 @@ line items and statements name their last day, so a period of one day starts and
 """
 
 from collections.abc import Iterator
-from datetime import date
 from functools import lru_cache
 from itertools import pairwise
 
 from migration_payloads.rules.account import CheckedAccount, Item
 from migration_payloads.rules.gs1 import is_gs1_number, is_nothing
-from migration_payloads.rules.rule import Fault, Severity, rule
+from migration_payloads.rules.rule import Fault, Severity, find_repeated, rule
 from migration_payloads.schemas.messages import shown
 
 
@@ -29,11 +28,11 @@ def start_date_later_than_end_date(account: CheckedAccount) -> Iterator[Fault]:
                     f"The period ends on {end.isoformat()}, not after its start, {start.isoformat()}.",
                 )
     yield from _find_reversed_line_items(account)
-    for i, statement in enumerate(account.statements):
+    for path, statement in account.statements:
         start, end = statement.get("bill_period_from_date"), statement.get("bill_period_to_date")
         if start and end and start > end:
             yield (
-                ("statements", i, "bill_period_to_date"),
+                (*path, "bill_period_to_date"),
                 f"The bill period ends on {end}, before it starts on {start}.",
             )
 
@@ -60,14 +59,11 @@ def duplicate_period_start(account: CheckedAccount) -> Iterator[Fault]:
     for path, start_field, _, periods in account.period_series:
         if len(periods) < 2:
             continue
-        first: dict[date, int] = {}
-        for i, period in periods:
-            start = period.get(start_field)
-            if start and first.setdefault(start, i) != i:
-                yield (
-                    (*path, i, start_field),
-                    f"The period starts on {start.isoformat()}, as {path[-1]}.{first[start]} does.",
-                )
+        for i, start, first in find_repeated(periods, start_field):
+            yield (
+                (*path, i, start_field),
+                f"The period starts on {start.isoformat()}, as {path[-1]}.{first} does.",
+            )
 
 
 @rule(Severity.WARNING, remedy="End each period when the next one starts.")

@@ -1,10 +1,10 @@
 """The classes of a rule and of its findings."""
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from migration_payloads.errors import ErrorItem
 from migration_payloads.rules.account import CheckedAccount, Item, Path
@@ -53,6 +53,8 @@ class Finding:
 #: An item yielded by a rule: the path, and the text for the supplier.
 Fault: TypeAlias = tuple[Path, str]
 Check: TypeAlias = Callable[[CheckedAccount], Iterator[Fault]]
+#: A path, or an index.
+Place = TypeVar("Place", bound=Hashable)
 
 
 def find_future(
@@ -64,6 +66,20 @@ def find_future(
         day = item.get(field)
         if day and day > today:
             yield (*path, field), f"{said} {day}, which is after today, {today}."
+
+
+def find_repeated(items: Iterable[tuple[Place, Item]], field: str) -> Iterator[tuple[Place, Any, Place]]:
+    """Yield each item whose value an earlier one has: its place, the value, and the place of the first."""
+    first: dict[Any, Place] = {}
+    for place, item in items:
+        value = item.get(field)
+        if value and first.setdefault(value, place) is not place:
+            yield place, value, first[value]
+
+
+def find_repeated_in(items: Sequence[Item], field: str) -> Iterable[tuple[int, Any, int]]:
+    """Return the same of a list that nearly always has one item. The places are indexes."""
+    return find_repeated(enumerate(items), field) if len(items) > 1 else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from migration_payloads.rules.account import CheckedAccount, Item, Path
 from migration_payloads.rules.balances import ZERO, signed_amount
-from migration_payloads.rules.rule import Fault, Severity, rule
+from migration_payloads.rules.rule import Fault, Severity, find_future, find_repeated, rule
 from migration_payloads.schemas.messages import shown
 
 
@@ -25,16 +25,8 @@ def duplicate_statement_numbers(account: CheckedAccount) -> Iterator[Fault]:
 
 
 def _find_repeated(account: CheckedAccount, field: str) -> Iterator[Fault]:
-    if len(account.statements) < 2:
-        return
-    first: dict[str, int] = {}
-    for i, statement in enumerate(account.statements):
-        value = statement.get(field)
-        if value and first.setdefault(value, i) != i:
-            yield (
-                ("statements", i, field),
-                f"{shown(value)} is already the {field} of statements.{first[value]}.",
-            )
+    for path, value, first in find_repeated(account.statements, field):
+        yield (*path, field), f"{shown(value)} is already the {field} of statements.{first[1]}."
 
 
 @rule(Severity.WARNING, remedy="Send gross_amount in euro cents: 4928 for a bill of 49.28 euros.")
@@ -44,11 +36,11 @@ def gross_amount_not_in_cents(account: CheckedAccount) -> Iterator[Fault]:
         return
     charged = _sum_by_invoice([*account.supply_charges, *account.charges_and_credits])
     paid = _sum_by_invoice(account.payments)
-    for i, statement in enumerate(account.statements):
+    for path, statement in account.statements:
         number = statement.get("number")
         sums = [each[number] for each in (charged, paid) if number in each]
         if detail := find_fault_of_gross_amount(statement.get("gross_amount"), sums):
-            yield ("statements", i, "gross_amount"), detail
+            yield (*path, "gross_amount"), detail
 
 
 def find_fault_of_gross_amount(gross_amount: Decimal | None, sums: Iterable[Decimal]) -> str | None:
@@ -80,7 +72,7 @@ def statement_not_found_for_invoice_number(account: CheckedAccount) -> Iterator[
     """Statements are given, but none has the number that a transaction names as its invoice."""
     if not account.statements:
         return
-    numbers = {statement.get("number") for statement in account.statements}
+    numbers = {statement.get("number") for _, statement in account.statements}
     if None in numbers:  # the transaction may refer to the statement with the faulty number
         return
     for path, transaction in account.transactions:
@@ -95,30 +87,23 @@ def statement_not_found_for_invoice_number(account: CheckedAccount) -> Iterator[
 @rule(Severity.WARNING, remedy="Correct the date: a historical statement is about days that have passed.")
 def statement_period_end_in_future(account: CheckedAccount) -> Iterator[Fault]:
     """A statement's bill period ends after today."""
-    return _find_future(account, "bill_period_to_date", "bill period ends")
+    return find_future(account, account.statements, "bill_period_to_date", "The bill period ends on")
 
 
 @rule(Severity.WARNING, remedy="Correct the date: a historical statement has already been issued.")
 def statement_issued_in_future(account: CheckedAccount) -> Iterator[Fault]:
     """A statement is issued after today."""
-    return _find_future(account, "issued_date", "statement is issued")
-
-
-def _find_future(account: CheckedAccount, field: str, what: str) -> Iterator[Fault]:
-    for i, statement in enumerate(account.statements):
-        day = statement.get(field)
-        if day and day > account.today:
-            yield (("statements", i, field), f"The {what} on {day}, which is after today, {account.today}.")
+    return find_future(account, account.statements, "issued_date", "The statement is issued on")
 
 
 @rule(Severity.WARNING, remedy="Send statement_path, or a statement_pdf_context to make the document from.")
 def missing_statement_document(account: CheckedAccount) -> Iterator[Fault]:
     """A statement has neither a document nor the context to make one from."""
-    for i, statement in enumerate(account.statements):
+    for path, statement in account.statements:
         if statement.get("statement_path") or statement.get("statement_pdf_context"):
             continue
-        if not account.is_faulty("statements", i, "statement_pdf_context"):
+        if not account.is_faulty(*path, "statement_pdf_context"):
             yield (
-                ("statements", i, "statement_path"),
+                (*path, "statement_path"),
                 "The statement has no document: send statement_path, or a statement_pdf_context.",
             )

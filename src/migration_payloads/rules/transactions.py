@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from migration_payloads.rules.account import CheckedAccount, Path
+from migration_payloads.rules.account import CheckedAccount
 from migration_payloads.rules.balances import A_CENT
-from migration_payloads.rules.rule import Fault, Severity, find_future, rule
+from migration_payloads.rules.rule import Fault, Severity, find_future, find_repeated, rule
 from migration_payloads.schemas.messages import shown
 
 _SUPPLY_CHARGE_FIELDS = ("supply_type", "product_code", "line_items", "tax_items")
@@ -17,12 +17,9 @@ _NEEDED_BY_A_SUPPLY_CHARGE = ("product_code", "supply_type", "line_items")
 )
 def duplicate_transaction_ids(account: CheckedAccount) -> Iterator[Fault]:
     """Two transactions of the account have the same transaction_id, in one ledger or in two."""
-    first: dict[str, Path] = {}
-    for path, transaction in account.transactions:
-        number = transaction.get("transaction_id")
-        if number and first.setdefault(number, path) is not path:
-            there = ".".join(map(str, first[number]))
-            yield (*path, "transaction_id"), f"{shown(number)} is already the transaction_id of {there}."
+    for path, number, first in find_repeated(account.transactions, "transaction_id"):
+        there = ".".join(map(str, first))
+        yield (*path, "transaction_id"), f"{shown(number)} is already the transaction_id of {there}."
 
 
 @rule(Severity.WARNING, remedy="Send the reason of each CHARGE and CREDIT.")

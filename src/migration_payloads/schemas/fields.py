@@ -5,6 +5,7 @@ numbers have their own modules, and can be imported from here, too.
 """
 
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -189,46 +190,54 @@ _TOO_MANY_ITEMS = Message(
 )
 
 
-class Values(Coded, fields.List[Any]):
-    """A list of values of one kind. A faulty value is `{}` in the result."""
+class _Items(Coded):
+    """A list. Faulty items keep their positions in the result. Loading stops after too many errors."""
 
-    default_error_messages: Messages = {
-        "invalid": Message("This is {kind}, not a list.", "not_a_list"),
-        "too_many": _TOO_MANY_ITEMS,
-    }
-    usual_personal = False  # what the items are is said by their own field
     described: ClassVar[dict[str, Any]] = {"maxItems": MAX_ITEMS}
 
-    def __init__(self, inner: Any, *about: Any, **kwargs: Any) -> None:
-        super().__init__(*about, cls_or_instance=inner, **kwargs)
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
+    def _load_items(self, value: Any, load: Callable[[Any], Any]) -> list[Any]:
         if not isinstance(value, list):
             raise self.make_error("invalid", input=value)
         if len(value) > MAX_ITEMS:
-            raise self.make_error("too_many")
+            raise ValidationError(_TOO_MANY_ITEMS)
         result: list[Any] = []
         errors: dict[int, Any] = {}
+        count = 0
         for index, item in enumerate(value):
             try:
-                loaded = self.inner.deserialize(item)
-                if loaded is missing:
-                    raise self.inner.make_error("blank")
-                result.append(loaded)
+                result.append(load(item))
             except ValidationError as error:
                 errors[index] = error.messages
-                result.append({})  # keeps the positions of the others
-                if len(errors) > MAX_ERRORS:
+                result.append(error.valid_data or {})
+                count += _count_messages(error.messages)
+                if count > MAX_ERRORS:
                     break
         if errors:
             raise ValidationError(errors, valid_data=result)
         return result
 
 
+class Values(_Items, fields.List[Any]):
+    """A list of values of one kind. A faulty value is `{}` in the result."""
+
+    default_error_messages: Messages = {"invalid": Message("This is {kind}, not a list.", "not_a_list")}
+    usual_personal = False  # what the items are is said by their own field
+
+    def __init__(self, inner: Any, *about: Any, **kwargs: Any) -> None:
+        super().__init__(*about, cls_or_instance=inner, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
+        return self._load_items(value, self._load_item)
+
+    def _load_item(self, item: Any) -> Any:
+        loaded = self.inner.deserialize(item)
+        if loaded is missing:
+            raise self.inner.make_error("blank")
+        return loaded
+
+
 class Object(Coded, fields.Nested):
     """An object, described by a schema."""
-
-    default_error_messages: Messages = {"type": Message("This is {kind}, not an object.", "not_a_dict")}
 
     def __init__(self, schema: Any, *about: Any, **kwargs: Any) -> None:
         super().__init__(*about, nested=schema, **kwargs)
@@ -236,23 +245,16 @@ class Object(Coded, fields.Nested):
     def _deserialize(
         self, value: Any, attr: str | None, data: Any, partial: Any = None, **kwargs: Any
     ) -> Any:
-        if not isinstance(value, dict):
-            raise self.make_error("type", input=value)
-        return self.schema.load(value)
+        return load_object(self.schema, value)
 
 
-class Objects(Coded, fields.Nested):
-    """A list of objects, each described by a schema. An empty list is an error if `empty` is false.
-
-    Faulty objects keep their positions in the result. Loading stops once there are too many errors.
-    """
+class Objects(_Items, fields.Nested):
+    """A list of objects, each described by a schema. An empty list is an error if `empty` is false."""
 
     default_error_messages: Messages = {
-        "type": Message("This is {kind}, not a list of objects.", "not_a_list"),
+        "invalid": Message("This is {kind}, not a list of objects.", "not_a_list"),
         "empty": "This list may not be empty.",
-        "too_many": _TOO_MANY_ITEMS,
     }
-    described: ClassVar[dict[str, Any]] = {"maxItems": MAX_ITEMS}
 
     def __init__(self, schema: Any, *about: Any, empty: bool = True, **kwargs: Any) -> None:
         self.empty = empty
@@ -263,27 +265,9 @@ class Objects(Coded, fields.Nested):
     def _deserialize(
         self, value: Any, attr: str | None, data: Any, partial: Any = None, **kwargs: Any
     ) -> Any:
-        if not isinstance(value, list):
-            raise self.make_error("type", input=value)
-        if not value and not self.empty:
+        if value == [] and not self.empty:
             raise self.make_error("empty")
-        if len(value) > MAX_ITEMS:
-            raise self.make_error("too_many")
-        result: list[Any] = []
-        errors: dict[int, Any] = {}
-        count = 0
-        for index, item in enumerate(value):
-            try:
-                result.append(load_object(self.schema, item))
-            except ValidationError as error:
-                errors[index] = error.messages
-                result.append(error.valid_data or {})
-                count += _count_messages(error.messages)
-                if count > MAX_ERRORS:
-                    break
-        if errors:
-            raise ValidationError(errors, valid_data=result)
-        return result
+        return self._load_items(value, lambda item: load_object(self.schema, item))
 
 
 def load_object(schema: Schema, value: Any) -> Any:
