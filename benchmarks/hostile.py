@@ -12,7 +12,6 @@ its batches. It only ever speaks to the loopback address.
 """
 
 import gzip
-import itertools
 import json
 import os
 import random
@@ -34,7 +33,7 @@ from uuid import uuid4
 import requests
 from requests.adapters import HTTPAdapter
 
-from migration_service_local.samples import generate_accounts, generate_lines
+from migration_service_local.samples import generate_accounts, write_lines
 
 _LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"
 #: Where the organisation is, and where those are who guess keys and passwords for it. Neither is the address
@@ -283,7 +282,7 @@ def _make_files(supplier: str, operations: list[Operation], known: Known) -> lis
     examples = [it.bodies["application/json"] for it in operations if "application/json" in it.bodies]
     bodies = [json.dumps(known.fill(example)).encode() for example in examples]
     accounts = [
-        b"\n".join(itertools.islice(generate_lines(lines, supplier=supplier, seed=seed), lines))
+        b"\n".join(write_lines(generate_accounts(lines, supplier=supplier, seed=seed)))
         for seed, lines in enumerate((1, 20, 200, 500))
     ]
     errors = b'{"customers":[%b]}' % b",".join([b"{}"] * 500)

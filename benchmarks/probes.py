@@ -29,7 +29,7 @@ from migration_service.services.undo.starting import start_undo
 from migration_service.states import BatchKind, BatchMode, LineStatus, UndoOutcome
 from migration_service.tasks.batches import feed_batches
 from migration_service.tasks.jobs import UNDOS, dispatch
-from migration_service_local.demo.added_data import add_to_account
+from migration_service_local.demo.migration import add_to_account
 
 STAGE = "/account-import-process/create-or-update/"
 VALIDATE = "/validate-account/"
@@ -108,7 +108,7 @@ def _prepare_to_add(bench: Bench, kind: BatchKind) -> tuple[int, str]:
     first = bench.take_numbers(_ADDED_TO)
     import_batch(bench, first, _ADDED_TO)
     additions = add_to_account({"import_supplier": SUPPLIER, "external_account_number": _UNIQUE})
-    body = dict(zip(ADD, additions, strict=True))[kind].members | {"external_account_number": NUMBER}
+    body = dict(zip(ADD, additions, strict=True))[kind][1] | {"external_account_number": NUMBER}
     body |= {name: items[:1] for name, items in body.items() if isinstance(items, list)}
     if kind is BatchKind.NOTES:
         body["notes"] = [{"body": f"Called about {_UNIQUE}."}]

@@ -29,7 +29,7 @@ from migration_service.services.setup.teams import create_operations_team
 from migration_service.services.setup.vendors import LARGEST_RATE, create_payment_vendor, set_vendor_rate
 from migration_service.services.waves.running import run_batch
 from migration_service.states import BatchMode, BatchSource
-from migration_service_local.demo.added_data import VENDOR
+from migration_service_local.demo.migration import VENDOR
 from migration_service_local.sandbox import SANDBOX_VARIABLE
 
 #: Stages copies of the templates under the numbers from `first` to `last`, and returns their ids.

@@ -19,10 +19,9 @@ import psycopg
 from migration_service.config import Settings
 from migration_service_local.servers.ports import LOOPBACK, random_free_port
 from migration_service_local.servers.postgres import DATABASE
-from migration_service_local.servers.process import Program, stop_children, wait_until_ready
-from migration_service_local.up.options import Scale
-from migration_service_local.up.programs import Programs
-from support.servers import EmbeddedServers
+from migration_service_local.servers.process import Program, stop_children
+from migration_service_local.up.programs import Programs, Scale
+from support.servers import EmbeddedServers, wait_until_ready
 
 #: Processes of each kind, for the service and for its peers.
 PROCESSES = 2

@@ -30,7 +30,7 @@ from debian_images import make_images
 
 from documentation.shell import blocks
 from migration_service_client import Client, ClientError
-from migration_service_local.samples import generate_accounts, generate_lines
+from migration_service_local.samples import generate_accounts, write_lines
 from migration_service_local.servers.ports import random_free_port
 
 SUPPLIER, TEAM = "COMPOSE_CHECK", "Compose check team"
@@ -135,7 +135,7 @@ def migrate(url: str, certificate: str | None, api_key: str, first: int, last: i
 
 def migrate_batch(url: str, certificate: str | None, api_key: str, first: int, last: int) -> float:
     """Import a part of the sample book as one batch. Return the seconds that it took."""
-    lines = generate_lines(last - first, supplier=SUPPLIER, seed=1, first=first)
+    lines = write_lines(generate_accounts(last - first, supplier=SUPPLIER, seed=1, first=first))
     started = time.monotonic()
     with client_of(url, certificate, api_key) as client:
         order = client.start_batch(lines, import_supplier=SUPPLIER, mode="import", operations_team_name=TEAM)

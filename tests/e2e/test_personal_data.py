@@ -12,7 +12,7 @@ from redis import Redis
 
 from drill.scene import SUPPLIER, Scene
 from migration_service.connections import make_redis
-from migration_service_local.samples import generate_accounts, generate_accounts_with_faults
+from migration_service_local.samples import generate_accounts
 from support.batch_client import ndjson
 from support.servers import wait_until
 
@@ -21,12 +21,8 @@ _PERSONAL = ("given_name", "family_name", "email", "mobile", "landline")
 
 def make_book(beginning: str, count: int, *, broken: bool = False) -> list[dict[str, Any]]:
     """Return accounts whose customers have names that occur nowhere else."""
-    options: dict[str, Any] = {"supplier": SUPPLIER, "seed": 77}
-    accounts = (
-        [account for account, _ in generate_accounts_with_faults(count, broken_share=1.0, **options)]
-        if broken
-        else list(generate_accounts(count, **options))
-    )
+    share = 1.0 if broken else 0.0
+    accounts = list(generate_accounts(count, supplier=SUPPLIER, seed=77, broken_share=share))
     for index, account in enumerate(accounts):
         account["external_account_number"] = f"{beginning}{index}"
         account["billing_address1"] = f"Xaveriuslaan {index}"

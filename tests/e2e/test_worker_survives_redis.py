@@ -22,8 +22,7 @@ from migration_service.config import Settings
 from migration_service.tasks.acknowledging import release_what_is_not_acknowledged
 from migration_service.tasks.names import CREATE_SET
 from migration_service_local.servers.process import Child, stop_children
-from migration_service_local.up.options import Scale
-from migration_service_local.up.programs import Programs
+from migration_service_local.up.programs import Programs, Scale
 from support.servers import EmbeddedServers, wait_until
 
 pytestmark = pytest.mark.long

@@ -25,7 +25,7 @@ from migration_service.db.revisions import upgrade
 from migration_service_local.servers import launch
 from migration_service_local.servers.home import Home
 from migration_service_local.servers.postgres import DATABASE, OWNER, Postgres
-from migration_service_local.servers.process import Child, Program, stop_children, wait_until_ready
+from migration_service_local.servers.process import Child, Program, stop_children
 from migration_service_local.servers.valkey import Valkey
 from support.kept_rows import KEEP, PLANT, REMEMBER
 
@@ -42,6 +42,13 @@ def wait_until(condition: Callable[[], object], what: str, seconds: float = 240)
         waited = time.monotonic() - begun
         assert waited < seconds, f"not within {seconds} s: {what}"
         time.sleep(min(0.02 + waited / 20, 0.1))
+
+
+def wait_until_ready(child: Child, is_ready: Callable[[], bool]) -> None:
+    """Return as soon as a server that was started answers. Fail if it ends first."""
+    name = child.program.name
+    wait_until(lambda: is_ready() or child.has_ended(), f"{name} is ready", 60)
+    assert not child.has_ended(), f"{name} ended with {child.process.returncode} while it started"
 
 
 def ending_with_us(*command: str) -> list[str]:

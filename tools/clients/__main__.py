@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from migration_service.config import load_saved_settings
-from migration_service_local.demo.added_data import VENDOR, add_to_account
+from migration_service_local.demo.migration import VENDOR, add_to_account
 from migration_service_local.demo.sample import KEY_FILE, ORGANISATION, TEAM
 from migration_service_local.samples import generate_accounts
 from support.servers import COMMAND, RunningService
@@ -69,9 +69,9 @@ def write_order(supplier: str, environment: dict[str, str]) -> Path:
     accounts = list(generate_accounts(4, supplier=supplier, seed=5))
     order: dict[str, Any] = {"supplier": supplier, "team": TEAM, "vendor": VENDOR, "accounts": accounts}
     pair = {"import_supplier", "external_account_number"}
-    for addition in add_to_account(accounts[0]):
-        kind = addition.operation.removeprefix("create_").removeprefix("historical_")
-        order[kind] = {name: value for name, value in addition.members.items() if name not in pair}
+    for operation, members in add_to_account(accounts[0]):
+        kind = operation.removeprefix("create_").removeprefix("historical_")
+        order[kind] = {name: value for name, value in members.items() if name not in pair}
     path = FOLDER / f"{supplier}.json"
     path.write_text(json.dumps(order))
     return path

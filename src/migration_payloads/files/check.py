@@ -1,13 +1,10 @@
 """Validation of a file of payloads without a server, with the findings of a batch in mode `validate`.
 
-Blocks of lines are sent to worker processes, at most two ahead of each, so memory stays small for a file of
-any size. The validating functions are those of the interface.
+Blocks of lines are sent to worker processes. The validating functions are those of the interface.
 """
 
-import os
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
@@ -23,6 +20,7 @@ from migration_payloads.errors import (
     ParseError,
 )
 from migration_payloads.files.ndjson import Line
+from migration_payloads.files.processes import map_in_processes
 from migration_payloads.files.totals import FileTotals, add_up, describe_unreadable
 from migration_payloads.moments import DEFAULT_TIME_ZONE
 from migration_payloads.normal_form import digest_line
@@ -169,20 +167,9 @@ def check_lines(
 def _map_blocks(
     work: Callable[[list[Line]], _Result], lines: Iterable[Line], processes: int | None
 ) -> Iterator[_Result]:
-    """Yield what `work` returns for each block of lines, in their order."""
+    """Return what `work` returns for each block of lines, in their order."""
     rest = iter(lines)
-    blocks = iter(lambda: list(islice(rest, BLOCK)), [])
-    if processes == 1:
-        yield from map(work, blocks)
-        return
-    with ProcessPoolExecutor(processes) as pool:
-        waiting: deque[Future[_Result]] = deque()
-        for block in blocks:
-            waiting.append(pool.submit(work, block))
-            if len(waiting) > 2 * (processes or os.cpu_count() or 1):
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+    return map_in_processes(work, iter(lambda: list(islice(rest, BLOCK)), []), processes)
 
 
 def _check_block(

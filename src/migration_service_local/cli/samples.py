@@ -1,99 +1,47 @@
-"""`migration-service samples`: write a book of invented accounts as NDJSON.
-
-Writes a book as NDJSON on all processors.
-
-A worker process generates a chunk only when it will soon be read, so memory use stays constant even if the
-reader is slow.
-"""
+"""`migration-service samples`: write a book of invented accounts as NDJSON, on all processors."""
 
 import gzip
-import multiprocessing
 import os
-import signal
 import sys
-import threading
-from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import click
 
 from migration_payloads.files.output import OutputPath, replacing
+from migration_payloads.files.processes import map_in_processes
 from migration_service.cli.options import Moment
-from migration_service_local.samples.accounts import open_book
-from migration_service_local.samples.books import generate_lines
+from migration_service_local.samples import generate_accounts, write_lines
 
 #: Accounts in a chunk. A gzip file has one member for each chunk.
 ACCOUNTS_A_CHUNK = 500
 
-
-@dataclass(frozen=True, slots=True)
-class BookOrder:
-    """The book to write, and whether to compress it (gzip)."""
-
-    count: int
-    supplier: str
-    seed: int
-    today: date
-    broken_share: float = 0.0
-    compress: bool = False
+#: Yields so many accounts of a book, from the one with the number `first`.
+Book = Callable[..., Iterable[dict[str, Any]]]
 
 
-def generate_chunks(order: BookOrder, workers: int | None = None) -> Iterator[tuple[int, bytes]]:
+def generate_chunks(
+    book: Book, count: int, *, compress: bool = False, workers: int | None = None
+) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of the book in order: pairs of a number of accounts and their NDJSON (or gzip).
 
-    The bytes do not depend on the number of workers. The default is one for each processor. Raise ValueError
-    for a negative seed or a day that is too far away, and RuntimeError if a worker dies early.
+    The bytes do not depend on the number of workers. The default is one for each processor. A chunk is made
+    only when it will soon be read. Raise ValueError for a day that is too far away, and RuntimeError if a
+    worker dies early.
     """
-    open_book(order.supplier, order.seed, order.today)
-    firsts = range(0, order.count, ACCOUNTS_A_CHUNK)
-    workers = min(workers or os.cpu_count() or 1, len(firsts))
-    if workers <= 1:
-        for first in firsts:
-            yield _make_chunk(order, first)
-        return
-    pool = ProcessPoolExecutor(workers, initializer=_follow_parent)
-    waiting: deque[Future[tuple[int, bytes]]] = deque()
-    try:
-        for first in firsts:
-            if len(waiting) > workers:
-                yield waiting.popleft().result()
-            waiting.append(pool.submit(_make_chunk, order, first))
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    firsts = range(0, count, ACCOUNTS_A_CHUNK)
+    workers = min(workers or os.cpu_count() or 1, len(firsts)) or 1
+    return map_in_processes(partial(_make_chunk, book, count, compress), firsts, workers)
 
 
-def _make_chunk(order: BookOrder, first: int) -> tuple[int, bytes]:
-    count = min(ACCOUNTS_A_CHUNK, order.count - first)
-    lines = generate_lines(
-        count,
-        supplier=order.supplier,
-        seed=order.seed,
-        today=order.today,
-        first=first,
-        broken_share=order.broken_share,
-    )
-    chunk = b"".join(lines)
-    return count, gzip.compress(chunk, compresslevel=4, mtime=0) if order.compress else chunk
-
-
-def _follow_parent() -> None:
-    """Leave Ctrl-C to the parent of this worker process, and end when the parent does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    if parent := multiprocessing.parent_process():
-        parent.join()
-    os._exit(1)
+def _make_chunk(book: Book, count: int, compress: bool, first: int) -> tuple[int, bytes]:
+    accounts = min(ACCOUNTS_A_CHUNK, count - first)
+    chunk = b"".join(write_lines(book(accounts, first=first)))
+    return accounts, gzip.compress(chunk, compresslevel=4, mtime=0) if compress else chunk
 
 
 @click.command("samples")
@@ -149,17 +97,12 @@ def samples(
     migration-service samples 100 --supplier NORTHSTAR | head -n 1
     migration-service samples 1000000 --supplier NORTHSTAR --output book.ndjson.gz
     """
-    order = BookOrder(
-        count,
-        supplier,
-        seed,
-        (today or datetime.now(UTC)).date(),
-        broken_share,
-        compress=output is not None and output.name.endswith(".gz"),
-    )
+    day = (today or datetime.now(UTC)).date()
+    book = partial(generate_accounts, supplier=supplier, seed=seed, today=day, broken_share=broken_share)
+    compress = output is not None and output.name.endswith(".gz")
     try:
         with replacing(output) if output else nullcontext(sys.stdout.buffer) as stream:
-            _write(order, stream, workers)
+            _write(generate_chunks(book, count, compress=compress, workers=workers), count, stream)
     except BrokenPipeError:
         if output is not None:
             raise
@@ -169,12 +112,12 @@ def samples(
         raise click.ClickException(str(error)) from error
 
 
-def _write(order: BookOrder, stream: IO[bytes], workers: int | None) -> None:
+def _write(chunks: Iterable[tuple[int, bytes]], count: int, stream: IO[bytes]) -> None:
     """Write the book, with a progress bar if standard error is a terminal."""
     with click.progressbar(
-        length=order.count, label="Accounts", file=sys.stderr, hidden=not sys.stderr.isatty(), show_pos=True
+        length=count, label="Accounts", file=sys.stderr, hidden=not sys.stderr.isatty(), show_pos=True
     ) as progress:
-        for accounts, chunk in generate_chunks(order, workers):
+        for accounts, chunk in chunks:
             stream.write(chunk)
             progress.update(accounts)
         stream.flush()

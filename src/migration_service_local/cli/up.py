@@ -8,8 +8,7 @@ import click
 from migration_service.config import home_folder
 from migration_service_local.console import Output
 from migration_service_local.errors import StartError
-from migration_service_local.up.options import DEFAULT_FLOWER_PORT, DEFAULT_WEB_PORT, UpOptions
-from migration_service_local.up.run import run_up
+from migration_service_local.up.run import DEFAULT_FLOWER_PORT, DEFAULT_WEB_PORT, UpOptions, run_up
 
 _PORT = click.IntRange(1, 65535)
 _AT_LEAST_ONE = click.IntRange(min=1)

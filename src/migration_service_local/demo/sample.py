@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 from pathlib import Path
 
@@ -30,9 +31,9 @@ from migration_service.services.setup.vendors import create_payment_vendor
 from migration_service_client import Client, ClientError, ServiceError
 from migration_service_local.console import Output
 from migration_service_local.demo import migration
-from migration_service_local.demo.added_data import ADDITIONS, VENDOR
 from migration_service_local.demo.first_operator import FIRST_OPERATOR, PASSWORD_FILE, open_session
-from migration_service_local.samples import generate_accounts, generate_lines
+from migration_service_local.demo.migration import ADDITIONS, VENDOR
+from migration_service_local.samples import generate_accounts, write_lines
 from migration_service_local.sandbox import SANDBOX_VARIABLE
 from migration_service_local.servers.home import Home
 
@@ -44,7 +45,7 @@ def show_summary(output: Output, outcome: migration.Outcome, accounts: int, seco
     table = Table(title=f"Sample migration: {accounts} accounts in {seconds:.1f} s", title_justify="left")
     table.add_column("what")
     table.add_column("count", justify="right")
-    for what in (*migration.STEPS, *ADDITIONS, migration.IMPORTED, "imported before"):
+    for what in (*migration.STEPS, *ADDITIONS.values(), migration.IMPORTED, "imported before"):
         if outcome.counts[what]:
             table.add_row(what, str(outcome.counts[what]))
     table.add_row("failed", str(len(outcome.failures)))
@@ -194,13 +195,14 @@ class SampleMigration:
         ):
             bar = progress.add_task("migrating the sample book", total=count - done)
             singles = ceil((count - done) / _ONE_IN)
-            accounts = generate_accounts(singles, supplier=SUPPLIER, seed=_SEED, first=done)
-            migration.migrate_singly(client, accounts, TEAM, outcome, lambda: progress.advance(bar))
+            generate = partial(generate_accounts, supplier=SUPPLIER, seed=_SEED)
+            migration.migrate_singly(
+                client, generate(singles, first=done), TEAM, outcome, lambda: progress.advance(bar)
+            )
             if (first := done + singles) < count:
-                lines = generate_lines(count - first, supplier=SUPPLIER, seed=_SEED, first=first)
                 migration.import_as_batch(
                     client,
-                    lines,
+                    write_lines(generate(count - first, first=first)),
                     outcome,
                     supplier=SUPPLIER,
                     team=TEAM,

@@ -5,6 +5,8 @@ Money is in whole numbers: cents, and euro / 100,000 for prices.
 
 from typing import Final
 
+from migration_payloads.rules.gs1 import check_digit
+
 #: The maximum number of meter points of an account. Account i owns the serial numbers 8 i to 8 i + 7.
 METER_POINTS_AN_ACCOUNT: Final = 8
 
@@ -13,12 +15,6 @@ _SERIALS: Final = 10**11
 _SHUFFLE: Final = 38_196_601_127
 # The golden ratio spreads the seeds' ranges of serial numbers evenly.
 _SEED_STEP: Final = 61_803_398_875
-
-
-def check_digit(body: str) -> str:
-    """Return the GS1 check digit of `body`, with the weights 3, 1, 3, ... from the right."""
-    total = 3 * sum(map(int, body[-1::-2])) + sum(map(int, body[-2::-2]))
-    return str(-total % 10)
 
 
 def make_ean(prefix: str, seed: int, serial: int) -> str:

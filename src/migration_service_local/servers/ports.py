@@ -14,7 +14,7 @@ LOOPBACK = "127.0.0.1"
 # is being restarted.
 _FIRST, _LAST = 20_000, 32_000
 _TRIES = 100
-#: The descriptors that reserve the random ports that this process chose last.
+#: The descriptors that reserve the ports that this process chose last.
 _chosen: deque[int] = deque()
 _MOST_CHOSEN = 32
 
@@ -33,19 +33,39 @@ def is_free(port: int) -> bool:
 
 
 def random_free_port() -> int:
-    """Return a free port that other programs are unlikely to choose at the same time.
+    """Reserve a free port that other programs are unlikely to choose at the same time, and return it.
 
-    Its server starts listening only later. Until this process has chosen 32 other ports, no other caller gets
+    A server starts listening only later. Until this process has chosen 32 other ports, no other caller gets
     this one.
     """
     for _ in range(_TRIES):
         port = _FIRST + secrets.randbelow(_LAST - _FIRST)
-        if is_free(port) and (reservation := _reserve(f"random port {port}")):
-            _chosen.append(reservation.detach())
-            if len(_chosen) > _MOST_CHOSEN:
-                os.close(_chosen.popleft())
+        if _take(port, f"random port {port}"):
             return port
     raise StartError(f"No free port was found between {_FIRST} and {_LAST}.")
+
+
+def take_port(port: int) -> bool:
+    """Reserve `port` like a random one. Return False if something listens on it, or another `up` has it."""
+    return _take(port, f"port {port}")
+
+
+def take_next_port(preferred: int, *, last: int | None = None) -> int:
+    """Reserve `preferred`, or the first free port after it up to `last` (default: 100 ports later)."""
+    for port in range(preferred, (last or preferred + 100) + 1):
+        if take_port(port):
+            return port
+    raise StartError(f"Port {preferred} and those after it are taken: choose another one.")
+
+
+def _take(port: int, name: str) -> bool:
+    reservation = _reserve(name) if is_free(port) else None
+    if reservation is None:
+        return False
+    _chosen.append(reservation.detach())
+    if len(_chosen) > _MOST_CHOSEN:
+        os.close(_chosen.popleft())
+    return True
 
 
 def _reserve(name: str) -> socket.socket | None:
@@ -62,33 +82,3 @@ def _reserve(name: str) -> socket.socket | None:
             reservation.close()
             return None
     return reservation
-
-
-class Ports:
-    """The ports that one `up` has chosen. Its servers start listening seconds later.
-
-    Until `close`, no other `up` on this machine chooses one of them.
-    """
-
-    def __init__(self) -> None:
-        self._reserved: list[socket.socket] = []
-
-    def take(self, port: int) -> bool:
-        """Reserve `port`. Return False if something listens on it, or another `up` has it."""
-        reservation = _reserve(f"port {port}") if is_free(port) else None
-        if reservation:
-            self._reserved.append(reservation)
-        return reservation is not None
-
-    def take_next(self, preferred: int, *, last: int | None = None) -> int:
-        """Reserve `preferred`, or the first free port after it up to `last` (default: 100 ports later)."""
-        for port in range(preferred, (last or preferred + 100) + 1):
-            if self.take(port):
-                return port
-        raise StartError(f"Port {preferred} and those after it are taken: choose another one.")
-
-    def close(self) -> None:
-        """Let others have the ports."""
-        for reservation in self._reserved:
-            reservation.close()
-        self._reserved.clear()

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from migration_service_local.errors import StartError
 from migration_service_local.servers.account import ServerAccount
 
 _LAUNCHER = Path(__file__).with_name("launch.py")
@@ -111,18 +110,4 @@ def stop_children(children: Sequence[Child], *, hurry: Callable[[], bool] = lamb
                 child.kill()
             else:
                 child.escalate()
-        time.sleep(0.02)
-
-
-def wait_until_ready(child: Child, is_ready: Callable[[], bool], *, seconds: float = 60) -> None:
-    """Return as soon as `is_ready` returns True.
-
-    Raise StartError if the child ends first or is not ready in time.
-    """
-    deadline = time.monotonic() + seconds
-    while not is_ready():
-        if child.has_ended():
-            raise StartError(f"{child.program.name} ended with {child.process.returncode} while it started.")
-        if time.monotonic() > deadline:
-            raise StartError(f"{child.program.name} did not become ready within {seconds:.0f} seconds.")
         time.sleep(0.02)

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import migration_service
@@ -16,7 +17,6 @@ from migration_service_local.servers.home import Home
 from migration_service_local.servers.orphans import program_name, stop_orphans
 from migration_service_local.servers.ports import LOOPBACK
 from migration_service_local.servers.process import Program
-from migration_service_local.up.options import Scale
 
 #: The user name for Flower. The password is created at the first start.
 FLOWER_USER = "operator"
@@ -33,6 +33,16 @@ _NOT_PASSED_ON = {*_SERVERS, *(f"{variable}_FILE" for variable in _SERVERS)}
 
 # Celery warns at length if root starts a worker, which is common on a new machine.
 _ROOT_IS_MEANT = "ignore:You're running the worker with superuser privileges"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Numbers of processes and threads."""
+
+    web_workers: int = 2
+    web_threads: int = 320
+    interactive_workers: int = 2
+    batch_workers: int = 2
 
 
 class Programs:

@@ -6,21 +6,23 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
 from types import FrameType
 
 from migration_service_local.console import LogPump, Output
 from migration_service_local.errors import StartError
 from migration_service_local.servers.home import Home
-from migration_service_local.servers.ports import LOOPBACK, Ports
+from migration_service_local.servers.ports import LOOPBACK, take_next_port, take_port
 from migration_service_local.servers.postgres import Postgres
 from migration_service_local.servers.process import Child, Program, stop_children
 from migration_service_local.servers.valkey import Valkey
-from migration_service_local.up.options import DEFAULT_FLOWER_PORT, DEFAULT_WEB_PORT, UpOptions
-from migration_service_local.up.programs import FLOWER_USER, Programs
+from migration_service_local.up.programs import FLOWER_USER, Programs, Scale
 
+DEFAULT_WEB_PORT = 8000
+DEFAULT_FLOWER_PORT = 5555
 #: The pauses between two looks, while it starts and afterwards.
 _TICK_SECONDS, _SERVING_TICK_SECONDS = 0.05, 0.5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -30,6 +32,19 @@ _HEALTHY_SECONDS = 20.0
 #: The number of consecutive deaths after which the operator is warned.
 _CRASH_LOOP = 3
 _LONGEST_PAUSE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpOptions(Scale):
+    """The options of `up`. If a port is None, the default one is used, or the next free one."""
+
+    home: Path
+    sample: int
+    web_port: int | None
+    flower_port: int | None
+    database_url: str | None
+    redis_url: str | None
+    secret_key: str | None
 
 
 class StopRequestedError(Exception):
@@ -190,8 +205,8 @@ def run_up(options: UpOptions, output: Output) -> None:
     home = Home(options.home)
     try:
         programs = Programs(home, options)
-        with closing(Ports()) as ports, Supervisor(output) as supervisor, suppress(StopRequestedError):
-            _start(options, home, ports, programs, supervisor)
+        with Supervisor(output) as supervisor, suppress(StopRequestedError):
+            _start(options, home, programs, supervisor)
             sample = Child(programs.demo("migrate", str(options.sample)), None)
             with output.hush():
                 supervisor.run(sample.has_ended)
@@ -207,13 +222,13 @@ def run_up(options: UpOptions, output: Output) -> None:
         home.close()
 
 
-def _start(options: UpOptions, home: Home, ports: Ports, programs: Programs, supervisor: Supervisor) -> None:
+def _start(options: UpOptions, home: Home, programs: Programs, supervisor: Supervisor) -> None:
     # Missing programs and occupied ports are reported before anything is started.
     output = supervisor.output
     if home.account.switch:
         output.say(f"runs as root, and only PostgreSQL and Valkey as {home.account.name!r}")
-    web_port = _choose_port("The web server", options.web_port, DEFAULT_WEB_PORT, ports, output)
-    flower_port = _choose_port("Flower", options.flower_port, DEFAULT_FLOWER_PORT, ports, output)
+    web_port = _choose_port("The web server", options.web_port, DEFAULT_WEB_PORT, output)
+    flower_port = _choose_port("Flower", options.flower_port, DEFAULT_FLOWER_PORT, output)
     postgres = None if options.database_url else Postgres(home)
     valkey = None if options.redis_url else Valkey(home)
     database_url, redis_url = str(options.database_url), str(options.redis_url)
@@ -268,15 +283,15 @@ def _start_server(server: Postgres | Valkey, name: str, supervisor: Supervisor) 
     return server.url
 
 
-def _choose_port(what: str, chosen: int | None, default: int, ports: Ports, output: Output) -> int:
+def _choose_port(what: str, chosen: int | None, default: int, output: Output) -> int:
     """Return the chosen port, or else the default one or the next free one."""
     if chosen is not None:
-        if not ports.take(chosen):
+        if not take_port(chosen):
             raise StartError(
                 f"Port {chosen} is taken: choose another one, or omit the option to use a free port."
             )
         return chosen
-    port = ports.take_next(default)
+    port = take_next_port(default)
     if port != default:
         output.say(f"Port {default} is taken: {what} uses {port}.")
     return port

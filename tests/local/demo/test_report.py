@@ -16,7 +16,7 @@ from migration_service.services.setup.organisations import get_organisation
 from migration_service.services.setup.vendors import get_payment_vendor
 from migration_service.tasks.resources import WorkerResources
 from migration_service_local.console import Output, Terminal
-from migration_service_local.demo.added_data import VENDOR
+from migration_service_local.demo.migration import VENDOR
 from migration_service_local.demo.sample import (
     NO_ADDRESS,
     ORGANISATION,

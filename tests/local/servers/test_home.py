@@ -6,7 +6,6 @@ import socket
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from secrets import randbelow
 
@@ -16,7 +15,7 @@ from migration_service.config import load_saved_settings
 from migration_service_local.errors import StartError
 from migration_service_local.servers.home import Home
 from migration_service_local.servers.orphans import program_name
-from migration_service_local.servers.ports import Ports, is_free, random_free_port
+from migration_service_local.servers.ports import is_free, random_free_port, take_next_port, take_port
 from support.servers import temporary_folder
 
 
@@ -74,25 +73,21 @@ def test_the_program_is_read_from_its_command_line(command_line: list[str], name
 def test_a_port_is_free_until_something_listens_on_it() -> None:
     port = random_free_port()
     assert is_free(port)
-    with socket.create_server(("127.0.0.1", port)), closing(Ports()) as ports:
+    with socket.create_server(("127.0.0.1", port)):
         assert not is_free(port)
-        assert not ports.take(port)
-        assert ports.take_next(port) > port
+        assert not take_port(port)
+        assert take_next_port(port) > port
         with pytest.raises(StartError, match=f"Port {port} and those after it are taken"):
-            ports.take_next(port, last=port)
-    with closing(Ports()) as ports:
-        assert ports.take_next(port, last=port) == port
+            take_next_port(port, last=port)
+    assert take_next_port(port, last=port) == port
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has names of sockets that belong to no file")
 def test_a_port_that_another_service_has_chosen_is_left_to_it_before_anything_listens() -> None:
     port = random_free_port()
-    with closing(Ports()) as one, closing(Ports()) as other:
-        assert one.take(port)
-        assert not other.take(port)
-        assert other.take_next(port) > port
-        one.close()
-        assert other.take(port)
+    assert take_port(port)
+    assert not take_port(port)
+    assert take_next_port(port) > port
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has names of sockets that belong to no file")

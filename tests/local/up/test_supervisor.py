@@ -21,8 +21,7 @@ from migration_service_local.servers.home import Home
 from migration_service_local.servers.orphans import find_processes, stop_orphans
 from migration_service_local.servers.process import Child, Program
 from migration_service_local.up import run
-from migration_service_local.up.options import Scale
-from migration_service_local.up.programs import Programs
+from migration_service_local.up.programs import Programs, Scale
 from migration_service_local.up.run import StopRequestedError, Supervisor, pause_before_restart
 from support.deployment_files import seconds_of_web, seconds_of_workers
 from support.servers import processes_in, temporary_folder, wait_until

@@ -1,14 +1,12 @@
-"""The file that a supplier sends: NDJSON, plain or gzip. Its lines, and what tells it from other files."""
+"""The file that a supplier sends: NDJSON, plain or gzip. What tells it from other files."""
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from migration_payloads.files.ndjson import Line
 from migration_service_client.command.errors import CannotRunError
-from migration_service_client.command.lines import open_lines
+from migration_service_client.command.lines import read_lines
 from migration_service_client.command.output import progress
 
 _BLOCK = 1024 * 1024
@@ -40,9 +38,3 @@ def is_small(path: Path, lines: int) -> bool:
     """Return whether the file has at most so many lines, and is no larger than they usually are."""
     first = list(islice(read_lines(path), lines + 1))
     return len(first) <= lines and sum(len(line.text or b"") for line in first) <= _SMALL
-
-
-def read_lines(path: Path) -> Iterator[Line]:
-    """Yield the lines that are not blank. Raise CannotRunError if the file is not NDJSON, or is broken."""
-    with open_lines(path) as lines:
-        yield from lines

@@ -11,15 +11,16 @@ from migration_payloads.errors import ParseError
 from migration_payloads.files.check import Summary, check_lines
 from migration_payloads.files.ndjson import Line
 from migration_payloads.files.output import OutputPath, replacing, say
-from migration_payloads.files.reading import copy_of_pipe, read_again
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.lineage import find_rows
 from migration_service_client.command.lines import (
+    copy_of_pipe,
     file_argument,
     open_lines,
     profile_option,
+    read_lines,
     time_zone_option,
 )
 from migration_service_client.command.output import json_option, show_json, show_list
@@ -95,7 +96,7 @@ def check(
             supplier=supplier,
             time_zone=time_zone,
             processes=processes,
-            read_again=partial(read_again, file, copy),
+            read_again=partial(read_lines, file, copy),
         ):
             summary.add(part)
     if totals_file is not None:

@@ -7,9 +7,10 @@ import click
 
 from migration_payloads.files.account_numbers import find_meant_number
 from migration_payloads.files.output import say, write_raw
-from migration_service_client.command.book import read_book, read_lines
+from migration_service_client.command.book import read_book
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.lineage import find_rows, rows_of
+from migration_service_client.command.lines import read_lines
 from migration_service_client.command.online import Service, online
 from migration_service_client.command.runs import Run, find_run, journal_of
 

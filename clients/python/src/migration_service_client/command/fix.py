@@ -14,7 +14,6 @@ from migration_payloads.corrections.catalogue import CODES, CORRECTIONS
 from migration_payloads.corrections.fixing import Accepts, Group, fix_account, lesser, propose
 from migration_payloads.errors import Confidence, Operation, ParseError
 from migration_payloads.files.output import OutputPath, is_in_place, replacing, say
-from migration_payloads.files.reading import LIMITS, STANDARD_INPUT
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.json import encode_json, parse_json
 from migration_payloads.validation import validate_account, validate_text
@@ -22,6 +21,8 @@ from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.fix_report import Report, show_group
 from migration_service_client.command.lineage import copy_rows
 from migration_service_client.command.lines import (
+    LIMITS,
+    STANDARD_INPUT,
     file_argument,
     open_lines,
     profile_option,

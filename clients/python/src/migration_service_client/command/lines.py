@@ -1,18 +1,30 @@
 """The lines of a file, with progress, and the options of commands that check them."""
 
+import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import IO
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 import click
 
+from migration_payloads.errors import BatchFileError
+from migration_payloads.files import ndjson
+from migration_payloads.files.formats import require_ndjson
 from migration_payloads.files.ndjson import Line
-from migration_payloads.files.reading import UnreadableFileError, open_file
 from migration_payloads.moments import DEFAULT_TIME_ZONE, is_time_zone
 from migration_payloads.profile import Profile
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.output import progress
+
+#: A line may be as long as the interface accepts by default. A file may have any length.
+LIMITS = ndjson.FileLimits(line=8_000_000, total=sys.maxsize)
+#: The name of standard input.
+STANDARD_INPUT = Path("-")
+#: The progress is shown again after so many lines.
+_STEP = 200
 
 
 def _read_time_zone(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
@@ -38,9 +50,6 @@ time_zone_option = click.option(
     help="The supplier's time zone, which determines today's date.",
 )
 
-#: The progress is shown again after so many lines.
-_STEP = 200
-
 
 @contextmanager
 def open_lines(file: Path, label: str = "", copy: IO[bytes] | None = None) -> Iterator[Iterator[Line]]:
@@ -48,18 +57,56 @@ def open_lines(file: Path, label: str = "", copy: IO[bytes] | None = None) -> It
 
     What is read is also written to `copy`. Raise CannotRunError here or while the lines are read.
     """
-    try:
-        with open_file(file, copy) as opened, progress(label, opened.size or 0) as bar:
+    with _open(file) as stream:
+        size = os.fstat(stream.fileno()).st_size if file != STANDARD_INPUT and stream.seekable() else 0
+        with _naming(file):
+            found = require_ndjson(ndjson.read_lines(_blocks(stream, copy), LIMITS))
+        with progress(label, size) as bar:
 
             def lines() -> Iterator[Line]:
-                seen = 0
-                for number, line in enumerate(opened.lines):
-                    if number % _STEP == 0:
-                        position = opened.position or 0
-                        bar.update(position - seen)
-                        seen = position
-                    yield line
+                with _naming(file):
+                    for number, line in enumerate(found):
+                        if number % _STEP == 0:
+                            bar.update(stream.tell() - bar.pos if size else 0)
+                        yield line
 
             yield lines()
-    except UnreadableFileError as error:
-        raise CannotRunError(str(error)) from error
+
+
+def copy_of_pipe(file: Path) -> AbstractContextManager[IO[bytes] | None]:
+    """Return a temporary file for a copy, or None if `file` is no pipe and can be read once more."""
+    return nullcontext() if file != STANDARD_INPUT and file.is_file() else TemporaryFile()
+
+
+def read_lines(file: Path, copy: IO[bytes] | None = None) -> Iterator[Line]:
+    """Yield the lines of a file, or those of its copy once more. Raise CannotRunError meanwhile."""
+    if copy is None:
+        with open_lines(file) as lines:
+            yield from lines
+    else:
+        copy.seek(0)
+        yield from ndjson.read_lines(ndjson.read_blocks(copy), LIMITS)
+
+
+@contextmanager
+def _naming(file: Path) -> Iterator[None]:
+    """Let a fault of the file name it: two may be open."""
+    try:
+        yield
+    except (BatchFileError, OSError) as error:
+        why = f"{error.strerror}." if isinstance(error, OSError) else error
+        raise CannotRunError(f"{file} cannot be read: {why}") from error
+
+
+def _open(file: Path) -> Any:
+    if file == STANDARD_INPUT:
+        return nullcontext(sys.stdin.buffer)
+    with _naming(file):
+        return file.open("rb")
+
+
+def _blocks(stream: IO[bytes], copy: IO[bytes] | None) -> Iterator[bytes]:
+    for block in ndjson.read_blocks(stream):
+        if copy is not None:
+            copy.write(block)
+        yield block

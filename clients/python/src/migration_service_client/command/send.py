@@ -12,9 +12,10 @@ from migration_payloads.files.output import OutputPath, say
 from migration_payloads.moments import show_moment
 from migration_service_client import Client, ServiceError, UnexpectedAnswer, idempotency_key
 from migration_service_client.answers import parse
-from migration_service_client.command.book import is_small, read_book, read_lines
+from migration_service_client.command.book import is_small, read_book
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.journal import Journal, Record
+from migration_service_client.command.lines import read_lines
 from migration_service_client.command.online import Service, online
 from migration_service_client.command.output import count, json_option, progress, read_moment, show_json
 from migration_service_client.command.probe import probe
