@@ -116,9 +116,9 @@ def escape_character(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
-def say(text: str, *, err: bool = False, nl: bool = True) -> None:
+def say(text: str, *, err: bool = False) -> None:
     """Print text that may have parts of a file or of an answer: a terminal obeys none of them."""
-    click.echo(escape_lines(text), err=err, nl=nl)
+    click.echo(escape_lines(text), err=err)
 
 
 def write_raw(content: bytes) -> None:

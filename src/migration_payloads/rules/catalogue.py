@@ -10,13 +10,10 @@ from typing import Any
 from migration_payloads.profile import Profile
 from migration_payloads.rules import (
     addresses,
-    advances,
     agreements,
-    billing,
     customers,
     dates,
     ledgers,
-    line_items,
     meters,
     names,
     open_lists,
@@ -32,18 +29,15 @@ from migration_payloads.schemas.bounds import MAX_ERRORS
 RULES: tuple[Rule, ...] = tuple(
     value
     for module in (
-        billing,
         customers,
         names,
         addresses,
         agreements,
-        advances,
         meters,
         periods,
         dates,
         ledgers,
         transactions,
-        line_items,
         statements,
         open_lists,
     )

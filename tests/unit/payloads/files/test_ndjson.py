@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migration_payloads.files import check as offline_check
-from migration_payloads.files.check import Summary, check_lines
 from migration_payloads.files.ndjson import FileLimits, Line, read_lines
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.json import without_marks
 from migration_service import errors
+from migration_service_client.command import check as offline_check
+from migration_service_client.command.check import Summary, check_lines
 from migration_service_local.samples import generate_accounts
 
 _LIMITS = FileLimits(line=1_000, total=100_000)

@@ -9,6 +9,7 @@ import click
 
 from migration_payloads.files.output import say
 from migration_service_client import Client
+from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.online import Service, online
 from migration_service_client.command.output import TELL_EVERY, count, json_option, progress, show_answer
 from migration_service_client.command.runs import find_run
@@ -28,6 +29,8 @@ def watch(*, target: str, as_json: bool, service: Service) -> None:
     The exit status is 0 if the batch completes without a failed line, and 1 otherwise.
     """
     run = find_run(target)
+    if run is not None and run.batch_id is None:
+        raise CannotRunError(f"{target} has no batch to watch: its lines were sent in single requests.")
     with service.client() as client:
         watch_batch(client, client.get_batch(str(run.batch_id) if run else target), as_json)
 
