@@ -9,7 +9,6 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -37,6 +36,19 @@ from migration_service_local.samples import generate_accounts, write_lines
 from migration_service_local.sandbox import SANDBOX_VARIABLE
 from migration_service_local.servers.home import Home
 
+ORGANISATION = "Sample Energy"
+SUPPLIER = "SAMPLE_ENERGY"
+TEAM = "Sample team"
+
+#: The address of the sandbox vendor while it does not run.
+NO_ADDRESS = "http://127.0.0.1:1"
+
+#: The file in the home folder that holds the sample supplier's API key, and nothing else.
+KEY_FILE = "sample-api-key"
+_STATE_FILE = "demo.json"
+_SEED = 1
+#: One in this many accounts is sent individually, and the others in a batch.
+_ONE_IN = 5
 _FAILURES_SHOWN = 5
 
 
@@ -56,36 +68,27 @@ def show_summary(output: Output, outcome: migration.Outcome, accounts: int, seco
         output.alarm("These accounts were not migrated", outcome.failures[:_FAILURES_SHOWN])
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """The sample supplier, the file with its API key, and one of its created accounts, if any."""
-
-    supplier: str
-    key_file: Path
-    account: str | None
-
-
-def show_addresses(output: Output, home: Path, settings: Mapping[str, str], sample: Sample | None) -> None:
+def show_addresses(output: Output, home: Path, settings: Mapping[str, str], account: str | None) -> None:
     """Print the addresses, the files with the passwords, and a command to paste, one per line.
 
+    `account` is one that the sample supplier has created, and the command asks for its status.
     Keys and passwords are printed only on a terminal. Elsewhere, for example in a log file, the path of the
     file that holds them is printed instead.
     """
-    web_url = settings["MIGRATION_SERVICE_WEB_URL"]
     output.show(Rule("Account Migration Import Service", style="green"))
-    for name, value in _rows(home, settings, sample, secrets=output.console.is_terminal).items():
+    for name, value in _rows(home, settings, secrets=output.console.is_terminal).items():
         output.show(Text.assemble((f"{name:<20}", "bold"), value))
-    if sample and sample.account:
+    if account and (home / KEY_FILE).exists():
         output.show(Text("\nAsk for the status of a migrated account:", style="bold"))
-        for line in client_lines(web_url, sample.key_file, sample.supplier, sample.account):
+        for line in client_lines(settings["MIGRATION_SERVICE_WEB_URL"], home / KEY_FILE, account):
             output.show(Text(line))
     output.show(Rule(style="green"))
     output.say("serving; Ctrl-C stops everything")
 
 
-def _rows(home: Path, settings: Mapping[str, str], sample: Sample | None, *, secrets: bool) -> dict[str, str]:
+def _rows(home: Path, settings: Mapping[str, str], *, secrets: bool) -> dict[str, str]:
     web_url = settings["MIGRATION_SERVICE_WEB_URL"]
-    password = home / PASSWORD_FILE
+    password, key_file = home / PASSWORD_FILE, home / KEY_FILE
     rows = {
         "console": f"{web_url}/console/",
         **({"its first user": FIRST_OPERATOR, "password in": str(password)} if password.exists() else {}),
@@ -98,38 +101,23 @@ def _rows(home: Path, settings: Mapping[str, str], sample: Sample | None, *, sec
         ),
         "data (home folder)": str(home),
     }
-    if sample is None:
+    if not key_file.exists():
         return rows
-    rows |= {"import supplier": sample.supplier, "API key file": str(sample.key_file)}
+    rows |= {"import supplier": SUPPLIER, "API key file": str(key_file)}
     if secrets:
-        rows["API key"] = sample.key_file.read_text().strip()
+        rows["API key"] = key_file.read_text().strip()
     if "SANDBOX_VENDOR_URL" in settings:
         rows["payment vendor"] = f"{VENDOR} (for trials only: it confirms invented payment instructions)"
     return rows
 
 
-def client_lines(web_url: str, key_file: Path, supplier: str, account: str) -> list[str]:
+def client_lines(web_url: str, key_file: Path, account: str) -> list[str]:
     """Return two lines for a shell: the address and the key for the client, and a command that uses them."""
     command = str(Path(sys.executable).parent / "migration-client")
     return [
         f"export MIGRATION_CLIENT_URL={web_url} MIGRATION_CLIENT_KEY_FILE={shlex.quote(str(key_file))}",
-        shlex.join([command, "accounts", "status", supplier, account]),
+        shlex.join([command, "accounts", "status", SUPPLIER, account]),
     ]
-
-
-ORGANISATION = "Sample Energy"
-SUPPLIER = "SAMPLE_ENERGY"
-TEAM = "Sample team"
-
-#: The address of the sandbox vendor while it does not run.
-NO_ADDRESS = "http://127.0.0.1:1"
-
-#: The file in the home folder that holds the sample supplier's API key, and nothing else.
-KEY_FILE = "sample-api-key"
-_STATE_FILE = "demo.json"
-_SEED = 1
-#: One in this many accounts is sent individually, and the others in a batch.
-_ONE_IN = 5
 
 
 class SampleMigration:
@@ -150,13 +138,8 @@ class SampleMigration:
                 self._migrate_missing(count)
         except (migration.MigrationError, ClientError) as error:
             self._output.alarm("The sample migration failed. The service continues", [str(error)])
-        show_addresses(self._output, self._home.path, self._settings, self._sample())
-
-    def _sample(self) -> Sample | None:
-        key_file = self._home.path / KEY_FILE
-        if not key_file.exists():
-            return None
-        return Sample(SUPPLIER, key_file, self._home.read(_STATE_FILE).get("account"))
+        account = self._home.read(_STATE_FILE).get("account")
+        show_addresses(self._output, self._home.path, self._settings, account)
 
     def _migrate_missing(self, count: int) -> None:
         state = self._find_or_make_supplier()

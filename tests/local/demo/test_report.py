@@ -18,9 +18,10 @@ from migration_service.tasks.resources import WorkerResources
 from migration_service_local.console import Output, Terminal
 from migration_service_local.demo.migration import VENDOR
 from migration_service_local.demo.sample import (
+    KEY_FILE,
     NO_ADDRESS,
     ORGANISATION,
-    Sample,
+    SUPPLIER,
     client_lines,
     make_sample_supplier,
     set_up_sandbox_vendor,
@@ -40,37 +41,35 @@ SETTINGS = {
 }
 
 
-@pytest.fixture
-def sample(tmp_path: Path) -> Sample:
-    key_file = tmp_path / "sample-api-key"
-    key_file.write_text("key-of-sample\n")
-    return Sample("SAMPLE_ENERGY", key_file, "10/0 3")
-
-
-def printed(home: Path, sample: Sample | None, *, terminal: bool) -> str:
+def printed(home: Path, account: str | None, *, terminal: bool) -> str:
     written = io.StringIO()
     console = Terminal(file=written, force_terminal=terminal, soft_wrap=True, highlight=False, no_color=True)
-    show_addresses(Output(console), home, SETTINGS, sample)
+    show_addresses(Output(console), home, SETTINGS, account)
     return written.getvalue()
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_only_a_terminal_shows_the_key_and_the_password(
-    tmp_path: Path, sample: Sample, *, terminal: bool
-) -> None:
-    text = printed(tmp_path, sample, terminal=terminal)
+def test_only_a_terminal_shows_the_key_and_the_password(tmp_path: Path, *, terminal: bool) -> None:
+    nothing = printed(tmp_path, "100", terminal=terminal)
+    assert "for trials only" not in nothing
+    assert "migration-client" not in nothing
+    key_file = tmp_path / KEY_FILE
+    key_file.write_text("key-of-sample\n")
+    text = printed(tmp_path, "100", terminal=terminal)
+    assert "accounts status SAMPLE_ENERGY 100" in text
+    assert "accounts status" not in printed(tmp_path, None, terminal=terminal)
     assert ("key-of-sample" in text) == ("password-of-flower" in text) == terminal
-    assert str(sample.key_file) in text
+    assert str(key_file) in text
     assert (f"FLOWER_PASSWORD in {tmp_path / 'settings.json'}" in text) != terminal
     assert "sandbox (for trials only" in text
-    assert "for trials only" not in printed(tmp_path, None, terminal=terminal)
 
 
-def test_the_lines_to_paste_are_words_of_a_shell(sample: Sample) -> None:
-    given, status = client_lines("http://127.0.0.1:8000", sample.key_file, "SAMPLE", "10/0 3")
-    url, key_file = (it.partition("=")[2] for it in shlex.split(given)[1:])
-    assert (url, key_file) == ("http://127.0.0.1:8000", str(sample.key_file))
-    assert shlex.split(status)[1:] == ["accounts", "status", "SAMPLE", "10/0 3"]
+def test_the_lines_to_paste_are_words_of_a_shell(tmp_path: Path) -> None:
+    key_file = tmp_path / "a key"
+    given, status = client_lines("http://127.0.0.1:8000", key_file, "10/0 3")
+    url, given_file = (it.partition("=")[2] for it in shlex.split(given)[1:])
+    assert (url, given_file) == ("http://127.0.0.1:8000", str(key_file))
+    assert shlex.split(status)[1:] == ["accounts", "status", SUPPLIER, "10/0 3"]
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 Any thread may send, and waits for the answer. `AsyncClient` has threads of its own for it.
 """
 
-import queue
 import re
 import ssl
 import threading
@@ -86,9 +85,7 @@ class Connections:
         self._options = _options(network)
         # Those that are idle are ready for a request. The last one used is the first one taken.
         self._idle: deque[Any] = deque()
-        self._places: queue.SimpleQueue[None] = queue.SimpleQueue()
-        for _ in range(network.connections):
-            self._places.put(None)
+        self._places = threading.Semaphore(network.connections)
 
     def send(self, step: Send, is_cancelled: _IsCancelled | None = None) -> Answer | NoAnswer:
         """Send a request, and return its answer. Raise CancelledError soon after `is_cancelled` is true.
@@ -134,8 +131,7 @@ class Connections:
     def _perform(
         self, step: Send, take_head: _Take, take_body: _Take, is_cancelled: _IsCancelled | None
     ) -> NoAnswer | None:
-        self._places.get()
-        try:
+        with self._places:
             handle = self._take()
             if not _is_plain(step.request):
                 # The body of an earlier request would be sent instead of a file.
@@ -146,9 +142,7 @@ class Connections:
             error = _perform(handle, step.request.body, is_cancelled)
             # One that raised is not used again.
             self._idle.append(handle if _is_plain(step.request) else self._ready(handle))
-        finally:
-            self._places.put(None)
-        return error
+            return error
 
     def _take(self) -> Any:
         try:

@@ -5,7 +5,7 @@ import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from urllib.parse import urlsplit
 
 import click
@@ -61,7 +61,11 @@ def doctor(*, as_json: bool, service: Service) -> None:
 
 
 def _examine(service: Service, url: str) -> Iterator[Finding]:
-    yield Finding("client", _OK, f"migration-client {_version()}, Python {platform.python_version()}")
+    yield Finding(
+        "client",
+        _OK,
+        f"migration-client {version('migration-service-client')}, Python {platform.python_version()}",
+    )
     with service.client() as client:
         seen = probe(client)
     yield _of_proxy(seen, url)
@@ -92,13 +96,6 @@ def _examine(service: Service, url: str) -> Iterator[Finding]:
         )
         return
     yield from _of_key(service)
-
-
-def _version() -> str:
-    try:
-        return version("migration-service-client")
-    except PackageNotFoundError:
-        return "that is not installed"
 
 
 def _of_proxy(seen: Seen, url: str) -> Finding:

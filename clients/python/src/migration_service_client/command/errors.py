@@ -16,15 +16,8 @@ class CannotRunError(click.ClickException):
 _TOLD = 5
 
 
-def sentence(error: ClientError | OSError) -> str:
-    """Return what happened for people.
-
-    >>> sentence(FileNotFoundError(2, "No such file or directory", "book.ndjson"))
-    'book.ndjson: No such file or directory.'
-    """
-    if isinstance(error, OSError):
-        place = f"{error.filename}: " if error.filename is not None else ""
-        return f"{place}{error.strerror or error}."
+def sentence(error: ClientError) -> str:
+    """Return what happened for people."""
     if isinstance(error, ServiceError):
         found = [it for it in error.errors if it.detail != error.detail]
         told = [f"{it.detail} ({it.code}{f' at {it.attr}' if it.attr else ''})" for it in found[:_TOLD]]

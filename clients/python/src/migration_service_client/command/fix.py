@@ -35,45 +35,42 @@ _ABOUT = {correction.kind: correction.about for correction in CORRECTIONS}
 _MEMBERS = ("code", "at", "kind", "confidence")
 
 
-class RecipeError(ValueError):
-    """The file is no recipe, or one of another version."""
-
-
+#: The least confidence that is accepted of each group.
 Recipe = dict[Group, Confidence]
 
 
-def write_recipe(accepted: Recipe) -> dict[str, Any]:
-    """Return a recipe as JSON. `accepted` has the least confidence that was accepted of each group."""
+def _keep(report: Report, accepts: Accepts, recipe_file: Path) -> None:
     steps = [
         {**group._asdict(), "confidence": least, "about": _ABOUT[group.kind]}
-        for group, least in sorted(accepted.items())
+        for group, tally in sorted(report.groups.items())
+        if tally.accepted and (least := accepts(group)) is not None
     ]
-    return {"recipe": _VERSION, "steps": steps}
+    with replacing(recipe_file) as out:
+        out.write(json.dumps({"recipe": _VERSION, "steps": steps}, indent=2).encode() + b"\n")
 
 
-def read_recipe(text: bytes) -> Recipe:
-    """Return the corrections that a recipe accepts. Raise RecipeError if it is none."""
+def _read(recipe_file: Path) -> Recipe:
     try:
-        recipe = parse_json(text)
-    except ParseError as error:
-        raise RecipeError(str(error)) from error
+        return dict(_read_steps(parse_json(recipe_file.read_bytes())))
+    except (ParseError, ValueError) as error:
+        raise CannotRunError(f"{recipe_file} is no recipe: {error}") from error
+
+
+def _read_steps(recipe: Any) -> Iterable[tuple[Group, Confidence]]:
+    """Yield the corrections that a recipe accepts. Raise ValueError if it is none, or of another version."""
     if not isinstance(recipe, dict) or not isinstance(recipe.get("steps"), list):
-        raise RecipeError("Expected an object with the members recipe and steps.")
+        raise ValueError("Expected an object with the members recipe and steps.")
     if recipe.get("recipe") != _VERSION:
-        raise RecipeError(f"Expected a recipe of version {_VERSION}.")
-    return dict(_read_steps(recipe["steps"]))
-
-
-def _read_steps(steps: list[Any]) -> Iterable[tuple[Group, Confidence]]:
-    for number, step in enumerate(steps, 1):
+        raise ValueError(f"Expected a recipe of version {_VERSION}.")
+    for number, step in enumerate(recipe["steps"], 1):
         values = [step.get(name) for name in _MEMBERS] if isinstance(step, dict) else []
         if len(values) != len(_MEMBERS) or not all(isinstance(it, str) for it in values):
-            raise RecipeError(f"Step {number} lacks one of {', '.join(_MEMBERS)}.")
+            raise ValueError(f"Step {number} lacks one of {', '.join(_MEMBERS)}.")
         code, at, kind, confidence = map(str, values)
         if kind not in _ABOUT:
-            raise RecipeError(f"Step {number} has the kind {kind!r}, which this version does not know.")
+            raise ValueError(f"Step {number} has the kind {kind!r}, which this version does not know.")
         if confidence not in list(Confidence):
-            raise RecipeError(f"Step {number}: expected the confidence {', '.join(Confidence)}.")
+            raise ValueError(f"Step {number}: expected the confidence {', '.join(Confidence)}.")
         yield Group(code, at, kind), Confidence(confidence)
 
 
@@ -188,13 +185,6 @@ def _accept_nothing(_group: Group) -> None:
     return None
 
 
-def _read(recipe_file: Path) -> Recipe:
-    try:
-        return read_recipe(recipe_file.read_bytes())
-    except RecipeError as error:
-        raise CannotRunError(f"{recipe_file} is no recipe: {error}") from error
-
-
 def _ask(file: Path, terms: _Terms, *, values: bool) -> Recipe:
     """Return what the user accepts of the corrections that the book can have."""
     if not sys.stdin.isatty():
@@ -209,13 +199,6 @@ def _ask(file: Path, terms: _Terms, *, values: bool) -> Recipe:
         if click.confirm("Accept these?", default=tally.confidence is Confidence.CERTAIN):
             accepted[group] = tally.confidence
     return accepted
-
-
-def _keep(report: Report, accepts: Accepts, recipe_file: Path) -> None:
-    groups = ((group, accepts(group)) for group, tally in report.groups.items() if tally.accepted)
-    recipe = write_recipe({group: least for group, least in groups if least is not None})
-    with replacing(recipe_file) as out:
-        out.write(json.dumps(recipe, indent=2).encode() + b"\n")
 
 
 def _write(file: Path, out: Path | None, terms: _Terms, accepts: Accepts) -> Report:
