@@ -4,15 +4,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Context, Decimal, InvalidOperation
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from typing import Any
 
 from marshmallow import ValidationError, missing
-from marshmallow.fields import Field, Nested
+from marshmallow.fields import Field
 
 from migration_payloads.errors import Confidence, Operation, Suggestion
 from migration_payloads.rules.account import Path
 from migration_payloads.schemas.account import ACCOUNT_IMPORT
+from migration_payloads.schemas.base import field_below
 from migration_payloads.schemas.fields import Values
 
 Steps = list[Suggestion]
@@ -109,13 +110,8 @@ def find_field(path: Path) -> Field[Any] | None:
 
 @lru_cache(1024)
 def _find_field(names: tuple[str, ...], is_item: bool) -> Field[Any] | None:
-    schema: Any = ACCOUNT_IMPORT
-    found: Any = None
-    for name in names:
-        found = schema.fields.get(name) if schema is not None else None
-        if found is None:
-            return None
-        schema = found.schema if isinstance(found, Nested) else None
+    above: Any = ACCOUNT_IMPORT
+    found: Any = reduce(field_below, names, above)
     return found.inner if is_item and isinstance(found, Values) else found
 
 

@@ -82,6 +82,12 @@ def load(schema: Schema, value: Any) -> tuple[Any, list[ErrorItem]]:
     return data, limit_errors(errors)
 
 
+def field_below(field: Field[Any] | Schema | None, name: str) -> Field[Any] | None:
+    """Return the field of a member, or None if there is none. Items of a list have the field of the list."""
+    schema = field.schema if isinstance(field, Nested) else field
+    return schema.fields.get(name) if isinstance(schema, Schema) else None
+
+
 def limit_errors(errors: list[ErrorItem]) -> list[ErrorItem]:
     """Return `errors`. If there are too many, return the first `MAX_ERRORS` and one more that says so."""
     if len(errors) <= MAX_ERRORS:

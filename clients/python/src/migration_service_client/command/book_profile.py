@@ -18,10 +18,10 @@ from migration_payloads.errors import ParseError
 from migration_payloads.files.ndjson import Line
 from migration_payloads.schemas import fields
 from migration_payloads.schemas.account import ACCOUNT_IMPORT
+from migration_payloads.schemas.base import field_below
 from migration_payloads.schemas.json import encode_json, parse_json, without_marks
 from migration_payloads.schemas.privacy import is_nobodys
 from migration_service_client.command.conversion import literal, open_database, packaged, quoted
-from migration_service_client.command.values import field_below, is_code
 
 if TYPE_CHECKING:
     import duckdb
@@ -183,8 +183,9 @@ class _Profile:
             isinstance(field, fields.Number | fields.WholeNumber),
             isinstance(field, fields.Day | fields.LocalMoment),
         )
-        is_shown = isinstance(field, Field) and is_code(field)
+        is_code = isinstance(field, fields.Choice | fields.Code | fields.Flag | fields.Identifier)
         is_personal = bool(getattr(field, "personal", True))
+        is_shown = is_code and not is_personal and not getattr(field, "identifying", True)
         is_identifier = isinstance(field, fields.Identifier | fields.Ean) and not is_shown
         kind = "number" if is_number else "date" if is_date else "text"
         self.db.execute(f"create or replace temp view seen as select _line, {column} as value from {table}")

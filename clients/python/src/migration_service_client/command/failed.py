@@ -7,12 +7,11 @@ import click
 
 from migration_payloads.files.account_numbers import find_meant_number
 from migration_payloads.files.output import say, write_raw
-from migration_service_client.command.book import read_book
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.lineage import find_rows, rows_of
 from migration_service_client.command.lines import read_lines
 from migration_service_client.command.online import Service, online
-from migration_service_client.command.runs import Run, find_run, journal_of
+from migration_service_client.command.runs import Run, digest_file, find_run, journal_of
 
 
 @click.command()
@@ -46,7 +45,7 @@ def _print(lines: Iterable[bytes], target: str) -> None:
 def _lines_of(run: Run, target: Path, code: str | None) -> Iterator[bytes]:
     """Yield the failed lines of single requests from the file, which is beside its journal."""
     file = target if journal_of(target).exists() else target.with_name(run.order["file"])
-    if not file.is_file() or read_book(file).sha256 != run.order["sha256"]:
+    if not file.is_file() or digest_file(file) != run.order["sha256"]:
         raise CannotRunError(
             f"{file} is not the file that was sent on {run.began}. Put that one there: the lines of single "
             "requests are only in it."

@@ -18,6 +18,7 @@ from migration_payloads.files.output import OutputPath, replacing, say
 from migration_payloads.profile import Profile
 from migration_payloads.schemas import fields
 from migration_payloads.schemas.account import ACCOUNT_IMPORT
+from migration_payloads.schemas.base import field_below
 from migration_payloads.schemas.json import encode_json, parse_json
 from migration_payloads.schemas.privacy import is_nobodys
 from migration_payloads.validation import ValidatedAccount, validate_account, validate_text
@@ -25,7 +26,6 @@ from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.lines import file_argument, open_lines
 from migration_service_client.command.output import count, json_option, show_json
 from migration_service_client.command.pseudonyms import Pseudonyms
-from migration_service_client.command.values import field_below
 
 #: The severity, the code and the path of each finding.
 Findings = list[tuple[str, str, str]]

@@ -5,6 +5,7 @@ and one for its end. Keys are derived from the order and the content of the file
 if the journal is lost, whatever the clock says and whatever the file is called.
 """
 
+import hashlib
 import json
 import time
 from collections import Counter
@@ -15,11 +16,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from migration_service_client.command.book import Book
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.journal import Journal, Record, read_journal
+from migration_service_client.command.output import progress
 
 COMMAND = "send"
+_BLOCK = 1024 * 1024
 #: What does not change what is sent: the same file with the same options has the same keys everywhere.
 _NOT_IN_KEYS = ("url", "file")
 
@@ -102,9 +104,21 @@ class Runs:
         return self.last
 
 
-def make_order(book: Book, options: Mapping[str, Any]) -> dict[str, Any]:
+def make_order(file: Path, sha256: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what identifies a run: the file and all options that say what is done with it."""
-    return {"file": book.path.name, "sha256": book.sha256, **dict(sorted(options.items()))}
+    return {"file": file.name, "sha256": sha256, **dict(sorted(options.items()))}
+
+
+def digest_file(file: Path) -> str:
+    """Return the SHA-256 of a file. Raise CannotRunError unless it is a regular one, to be read again."""
+    if file.exists() and not file.is_file():
+        raise CannotRunError(f"{file} is not a regular file. Write its content to one first.")
+    digest = hashlib.sha256()
+    with file.open("rb") as content, progress(f"Reading {file.name}", file.stat().st_size) as bar:
+        while block := content.read(_BLOCK):
+            digest.update(block)
+            bar.update(len(block))
+    return digest.hexdigest()
 
 
 def journal_of(file: Path) -> Path:

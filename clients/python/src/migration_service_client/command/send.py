@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,20 +13,21 @@ from migration_payloads.files.output import OutputPath, say
 from migration_payloads.moments import show_moment
 from migration_service_client import Client, ServiceError, UnexpectedAnswer, idempotency_key
 from migration_service_client.answers import parse
-from migration_service_client.command.book import is_small, read_book
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.journal import Journal, Record
 from migration_service_client.command.lines import read_lines
 from migration_service_client.command.online import Service, online
 from migration_service_client.command.output import count, json_option, progress, read_moment, show_json
 from migration_service_client.command.probe import probe
-from migration_service_client.command.runs import COMMAND, Run, Runs, journal_of, make_order
+from migration_service_client.command.runs import COMMAND, Run, Runs, digest_file, journal_of, make_order
 from migration_service_client.command.single import LineSender, Payload, find_repeated
 from migration_service_client.command.watch import count_done
 from migration_service_client.models import BatchProgressAnswer
 
 #: The most lines of a file that is sent in single requests unless told otherwise.
 _FEW = 100
+#: The most bytes of a file that is small.
+_SMALL = 10_000_000
 _KINDS = ("accounts", "notes", "transactions", "statements", "payment-instructions")
 #: The status of a line whose account exists, and the warning if that differs from the line.
 _EXISTS, _DIFFERS = "ALREADY_IMPORTED", "payload_differs"
@@ -139,14 +141,14 @@ def send(  # the options of a command are its arguments
     options["as"] = _choose_way(file, way, options, has_totals=totals is not None)
     if options["mode"] in ("import", "dry-run") and options["kind"] == "accounts" and not options["team"]:
         raise click.UsageError("--team is required to create accounts.")
-    book = read_book(file)
+    sha256 = digest_file(file)
     options["supplier"] = options["supplier"] or _first_supplier(file)
     runs = Runs()
     with Journal(journal or journal_of(file), COMMAND, runs.add) as opened:
         if opened.is_torn:
             say(f"The last line of {opened.path} was cut off. What it told is sent again.", err=True)
         before = runs.last
-        run = runs.begin(opened, make_order(book, {"url": service.url, **options}), again=again)
+        run = runs.begin(opened, make_order(file, sha256, {"url": service.url, **options}), again=again)
         sending = _Sending(file, run, opened, service, goes_on=before is run, as_json=as_json)
         sending.tell_beginning(before)
         try:
@@ -187,7 +189,13 @@ def _choose_way(file: Path, way: str | None, options: dict[str, str | None], *, 
     reasons = [option for option, is_used in only_batch.items() if is_used]
     if way == "single" and reasons:
         raise click.UsageError(f"{reasons[0]} needs --as batch: a single request does not have it.")
-    return way or ("single" if not reasons and is_small(file, _FEW) else "batch")
+    return way or ("single" if not reasons and _is_small(file) else "batch")
+
+
+def _is_small(file: Path) -> bool:
+    """Return whether the file has few lines, and is no larger than they usually are."""
+    first = list(islice(read_lines(file), _FEW + 1))
+    return len(first) <= _FEW and sum(len(line.text or b"") for line in first) <= _SMALL
 
 
 def _first_supplier(file: Path) -> str:
