@@ -7,5 +7,5 @@ validation.py   validate_account, validate_text: schema and rules together
 schemas/        the fields of an account, and reading and writing its JSON
 rules/          validations across fields, one small function each
 corrections/    what would make a finding disappear, one small function each
-files/          NDJSON, its format, its totals, and the check of a whole file
+files/          NDJSON, its format and its totals, certificates, and what commands write
 """

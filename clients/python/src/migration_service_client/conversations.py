@@ -8,7 +8,7 @@ import json
 import logging
 import random
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any, TypeAlias, TypeVar
@@ -24,6 +24,7 @@ from migration_service_client.requests import Json, Pages, Request
 logger = logging.getLogger("migration_service_client")
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Request[Any])
 
 #: Seconds between two questions, if the service does not say.
 _POLL = 1.0
@@ -175,7 +176,7 @@ def single(request: Request[T], policy: Policy) -> Conversation[T]:
         answer = yield from exchange(request, policy)
         if request.method == "GET" and answer.status == HTTPStatus.ACCEPTED:
             yield Pause((answer.retry_after() or _POLL) * (1 + _JITTER * policy.jitter()))
-            request = Request(**_elsewhere(request, answer.headers.get("location", "")))
+            request = _elsewhere(request, answer.headers.get("location", ""))
             continue
         if not (request.follow and answer.status == HTTPStatus.ACCEPTED):
             decoded: T = decode(request.answer, parse(answer.body))
@@ -202,19 +203,13 @@ def page(request: Pages[T], policy: Policy) -> Conversation[tuple[list[T], Pages
     # The feed of events has a next page also if it has ended for now.
     if not items or 'rel="next"' not in link:
         return items, None
-    return items, Pages(**_elsewhere(request, link.partition("<")[2].partition(">")[0]))
+    return items, _elsewhere(request, link.partition("<")[2].partition(">")[0])
 
 
-def _elsewhere(request: Request[Any], location: str) -> dict[str, Any]:
-    """Return the members of the same request at an address that an answer had."""
+def _elsewhere(request: R, location: str) -> R:
+    """Return the same request at an address that an answer had."""
     address = urlsplit(location)
-    return {
-        "operation": request.operation,
-        "method": request.method,
-        "target": address.path,
-        "answer": request.answer,
-        "query": dict(parse_qsl(address.query)),
-    }
+    return replace(request, path=address.path, query=dict(parse_qsl(address.query)))
 
 
 def error_of(answer: Answer) -> Exception:

@@ -1,8 +1,7 @@
 """A request as data: what to send, and the type of the answer. Nothing here sends anything."""
 
 from collections.abc import Mapping
-from copy import copy
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -19,12 +18,12 @@ T = TypeVar("T")
 class Request(Generic[T]):
     """A request that is answered with one `T`. It can be sent several times.
 
-    `target` is the path with the query, below the address of the service. `answer` is the type of the answer.
+    `answer` is the type of the answer.
     """
 
     operation: str
     method: str
-    target: str
+    path: str
     answer: Any
     _: KW_ONLY
     query: Json = field(default_factory=dict)
@@ -38,7 +37,7 @@ class Request(Generic[T]):
 
     def __post_init__(self) -> None:
         given = {name: _text(value) for name, value in self.query.items() if value is not None}
-        headers = {"Accept": self.accept} | {name: it for name, it in self.headers.items() if it is not None}
+        headers = {name: it for name, it in self.headers.items() if it is not None} | {"Accept": self.accept}
         for name, value in headers.items():
             if not (value.isascii() and value.isprintable()):
                 raise ValueError(f"The header {name} has other than printable ASCII characters: {value!r}.")
@@ -59,8 +58,11 @@ class Request(Generic[T]):
         object.__setattr__(self, "query", given)
         object.__setattr__(self, "headers", headers)
         object.__setattr__(self, "body", body)
-        if given:
-            object.__setattr__(self, "target", f"{self.target}?{urlencode(given)}")
+
+    @property
+    def target(self) -> str:
+        """Return the path with the query, below the address of the service."""
+        return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
 
 
 class Pages(Request[T]):
@@ -77,12 +79,7 @@ class Lines(Request[T]):
 
 def as_sent(request: Lines[Any], accept: str | None = None) -> Lines[bytes]:
     """Return the request for the lines of a stream as they are sent, which may have another media type."""
-    copied = copy(request)
-    accept = accept or request.accept
-    changed = {"answer": bytes, "accept": accept, "headers": {**request.headers, "Accept": accept}}
-    for name, value in changed.items():
-        object.__setattr__(copied, name, value)
-    return copied
+    return replace(request, answer=bytes, accept=accept or request.accept)
 
 
 def target(operation: str, template: str, *parts: object) -> tuple[str, str, str]:

@@ -5,6 +5,7 @@
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from importlib.resources import files
 from itertools import chain, islice
 from pathlib import Path
@@ -309,7 +310,7 @@ class _Run:
             request = make(**arguments)
         except ValueError as error:
             raise CannotRunError(str(error)) from error
-        return request if content is None else _with_body(request, content)
+        return request if content is None else replace(request, body=content)
 
     def _write(self, lines: Iterator[bytes]) -> None:
         """Print lines, or write a page to its file."""
@@ -333,7 +334,7 @@ class _Run:
     def _show(self, client: Client, answer: Any) -> None:
         if totals := self._given.get("totals"):
             say(f"Batch {answer.batch_id} was started.", err=True)
-            client.send(_with_body(operations.set_control_totals(answer.batch_id), totals.read()))
+            client.send(replace(operations.set_control_totals(answer.batch_id), body=totals.read()))
         if self._given.get("watches"):
             _WATCHED[self._name](client, answer, self._as_json)
             return
@@ -341,12 +342,6 @@ class _Run:
         # What a file has differs from its control totals, or a supplier is not ready.
         if False in (getattr(answer, "as_given", None), getattr(answer, "ready", None)):
             click.get_current_context().exit(1)
-
-
-def _with_body(request: Request[Any], content: bytes) -> Request[Any]:
-    """Give a request the body that a file has, and return it."""
-    object.__setattr__(request, "body", content)
-    return request
 
 
 def _value(described: Described, value: Any) -> Any:
