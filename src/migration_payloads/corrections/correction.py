@@ -24,8 +24,8 @@ class Correction:
     correct: _Correct
 
     def fits(self, place: Place) -> bool:
-        """Return whether the correction is for findings like this one."""
-        if place.code not in self.codes or (self.fields and not isinstance(place.field, self.fields)):
+        """Return whether the correction is for values like this one. Its codes are asked before."""
+        if self.fields and not isinstance(place.field, self.fields):
             return False
         return self.longest is None or (isinstance(place.value, str) and len(place.value) <= self.longest)
 

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 from marshmallow import missing
 
 from migration_payloads.corrections.catalogue import suggest
-from migration_payloads.corrections.place import ORDER, find_place, get, may_be_personal, pattern_of
+from migration_payloads.corrections.place import ORDER, find_place, get, lesser, may_be_personal, pattern_of
 from migration_payloads.errors import Confidence, ErrorItem, Operation, Suggestion
 from migration_payloads.rules.account import Path
 from migration_payloads.schemas.json import encode_json
@@ -55,11 +56,6 @@ def reaches(confidence: Confidence, least: Confidence | None) -> bool:
     return least is not None and ORDER.index(confidence) >= ORDER.index(least)
 
 
-def lesser(one: Confidence, other: Confidence) -> Confidence:
-    """Return the confidence that is less sure."""
-    return min(one, other, key=ORDER.index)
-
-
 def propose(payload: Any, account: ValidatedAccount) -> Iterator[Proposal]:
     """Yield the correction of each finding in a parsed payload that has one."""
     for item in (*account.errors, *account.warnings):
@@ -70,7 +66,7 @@ def propose(payload: Any, account: ValidatedAccount) -> Iterator[Proposal]:
 def _proposal(payload: Any, item: ErrorItem, suggestions: tuple[Suggestion, ...]) -> Proposal:
     place = find_place(payload, item.code, item.attr or "")
     path = place.path if place else ()
-    confidence = min((it.confidence for it in suggestions), key=ORDER.index)
+    confidence = reduce(lesser, (it.confidence for it in suggestions))
     steps = tuple(_step(payload, it) for it in suggestions)
     return Proposal(Group(item.code, pattern_of(path), suggestions[0].kind), confidence, suggestions, steps)
 

@@ -131,6 +131,11 @@ def is_accepted(field: Field[Any], value: Any) -> bool:
     return True
 
 
+def lesser(one: Confidence, other: Confidence) -> Confidence:
+    """Return the confidence that is less sure."""
+    return min(one, other, key=ORDER.index)
+
+
 def number(value: Any) -> Decimal | None:
     """Return a number, which may be text, as a Decimal, or None."""
     if isinstance(value, bool) or not isinstance(value, int | str | Decimal):

@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 from migration_payloads.corrections.correction import corrects
-from migration_payloads.corrections.place import ORDER, Place, Steps
+from migration_payloads.corrections.place import Place, Steps, lesser
 from migration_payloads.errors import Confidence
 from migration_payloads.schemas import identifiers
 from migration_payloads.schemas.fields import DocumentPath, EmailAddress, PhoneNumber
@@ -53,7 +53,7 @@ def visible_characters(place: Place) -> Steps:
         if any(unicodedata.decomposition(it).startswith(_OTHER_MEANINGS) for it in text):
             sure = Confidence.GUESS
         elif any(ord(it) in identifiers.DASHES and it != _NO_BREAK_HYPHEN for it in text):
-            sure = min(sure, Confidence.LIKELY, key=ORDER.index)
+            sure = lesser(sure, Confidence.LIKELY)
         text = identifiers.plain_form(text)
     new = text.strip()
     if not new or new == place.value or not place.accepts(new):
@@ -89,7 +89,7 @@ def phone_number(place: Place) -> Steps:
     if len(parts) > 1 or not _LABEL.fullmatch(re.sub(r"[0-9+().\-_ /]+", " ", text)):
         sure = Confidence.GUESS
     elif re.search(r"[^0-9+().\-_ /]", text):
-        sure = min(sure, Confidence.LIKELY, key=ORDER.index)
+        sure = lesser(sure, Confidence.LIKELY)
     return [place.replace(new, sure)]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from migration_payloads.corrections.correction import corrects
-from migration_payloads.corrections.place import ORDER, Place, Steps, is_noise, like, number
+from migration_payloads.corrections.place import Place, Steps, is_noise, lesser, like, number
 from migration_payloads.errors import Confidence
 from migration_payloads.moments import DEFAULT_TIME_ZONE
 from migration_payloads.schemas import fields
@@ -73,7 +73,7 @@ def time_in_iso(place: Place) -> Steps:
         new, sure = _read_time(found[0], time)
     except (OverflowError, ValueError):
         return []
-    return [place.replace(new, min(sure, found[1], key=ORDER.index))] if place.accepts(new) else []
+    return [place.replace(new, lesser(sure, found[1]))] if place.accepts(new) else []
 
 
 def _read_time(on: date, time: re.Match[str]) -> tuple[str, Confidence]:
@@ -102,7 +102,7 @@ def decimal_point(place: Place) -> Steps:
         sure = Confidence.CERTAIN if "," in text or "." in text else Confidence.GUESS
         text = re.sub(r"[\s\u00a0\u202f']", "", grouped[0]) + text[grouped.end() :]
     if text.endswith("-") and text[:1] not in "+-":
-        text, sure = f"-{text[:-1]}", min(sure, Confidence.LIKELY, key=ORDER.index)
+        text, sure = f"-{text[:-1]}", lesser(sure, Confidence.LIKELY)
     if _WITH_COMMA.fullmatch(text):
         if "." not in text and len(text.rpartition(",")[2]) == 3:
             sure = Confidence.GUESS

@@ -149,9 +149,6 @@ def load_account(payload: Any) -> LoadedAccount:
         data, errors = load(ACCOUNT_IMPORT, payload)
     if not isinstance(payload, dict):
         return LoadedAccount(data, None, errors, is_object=False)
-    unknown = _find_unknown(payload) if len(errors) <= MAX_ERRORS else []
+    is_searched = len(errors) <= MAX_ERRORS and not _has_known_members(payload)
+    unknown = find_unknown_fields(ACCOUNT_IMPORT, payload) if is_searched else []
     return LoadedAccount(data, payload.get("import_supplier"), errors, unknown)
-
-
-def _find_unknown(payload: Any) -> list[ErrorItem]:
-    return [] if _has_known_members(payload) else find_unknown_fields(ACCOUNT_IMPORT, payload)

@@ -149,7 +149,10 @@ def _dates(pair: _Pair) -> Iterator[tuple[str, str]]:
         return
     shift = pair.new["quantiles"][_MIDDLE] - pair.old["quantiles"][_MIDDLE]
     if abs(shift) >= _CENTURY and _is_moved(pair):
-        yield "century", f"The dates are about {round(abs(shift) / 365.25)} years {_direction(shift)}."
+        yield (
+            "century",
+            f"The dates are about {round(abs(shift) / 365.25)} years {'later' if shift > 0 else 'earlier'}.",
+        )
     if found := pair.largest_move("hours", 0.1):
         yield "hours", f"{_percent(found[1])} were at {found[0]} h, now {_percent(found[2])} are."
     if found := pair.largest_move("days", 0.15):
@@ -239,7 +242,3 @@ def _differ(one: float, number: float, other: float, of_other: float) -> bool:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
-
-
-def _direction(shift: float) -> str:
-    return "later" if shift > 0 else "earlier"

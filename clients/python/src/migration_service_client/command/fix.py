@@ -11,7 +11,8 @@ from typing import IO, Any, NamedTuple
 import click
 
 from migration_payloads.corrections.catalogue import CODES, CORRECTIONS
-from migration_payloads.corrections.fixing import Accepts, Group, fix_account, lesser, propose
+from migration_payloads.corrections.fixing import Accepts, Group, fix_account, propose
+from migration_payloads.corrections.place import lesser
 from migration_payloads.errors import Confidence, Operation, ParseError
 from migration_payloads.files.output import OutputPath, is_in_place, replacing, say
 from migration_payloads.profile import Profile

@@ -8,7 +8,8 @@ from typing import Any
 
 from marshmallow import missing
 
-from migration_payloads.corrections.fixing import Group, Proposal, Step, lesser
+from migration_payloads.corrections.fixing import Group, Proposal, Step
+from migration_payloads.corrections.place import lesser
 from migration_payloads.errors import Confidence
 from migration_payloads.files.output import say
 from migration_payloads.schemas.json import encode_json

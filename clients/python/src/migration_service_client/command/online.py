@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from migration_payloads.files.output import say
 from migration_service_client import AsyncClient, Client
 from migration_service_client.command.errors import CannotRunError
-from migration_service_client.command.profiles import Profile, find_default, read_profile
+from migration_service_client.command.profiles import DEFAULT, Profile, read_profile, read_profiles
 
 T = TypeVar("T", Client, AsyncClient)
 
@@ -128,7 +128,7 @@ def _profile(url: str | None, key_file: Path | None) -> Profile | None:
                 raise click.UsageError(f"--profile has an address and a key. Leave out --{option}.")
         return read_profile(wanted)
     is_given = url or key_file or os.environ.get(_KEY)
-    return None if is_given else find_default()
+    return None if is_given else read_profiles().get(DEFAULT)
 
 
 class _Waiting(logging.Handler):

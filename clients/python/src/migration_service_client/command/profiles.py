@@ -53,11 +53,6 @@ def read_profile(name: str) -> Profile:
     return found[name]
 
 
-def find_default() -> Profile | None:
-    """Return the profile named `default`, if there is one."""
-    return read_profiles().get(DEFAULT)
-
-
 def write_profiles(profiles: dict[str, Profile]) -> None:
     """Write the file, with the permissions 0600."""
     file = profiles_file()
