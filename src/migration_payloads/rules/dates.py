@@ -6,6 +6,8 @@ from typing import Any
 
 from migration_payloads.rules.account import CheckedAccount, Path
 from migration_payloads.rules.rule import Fault, Severity, rule
+from migration_payloads.schemas import fields
+from migration_payloads.schemas.supply import MeterPointSchema
 
 #: The first day that may be meant. Systems write the day before, or one of 1899, 1800, 1753 or 1, for none.
 FIRST_DAY = date(1900, 1, 2)
@@ -13,20 +15,15 @@ FIRST_DAY = date(1900, 1, 2)
 #: The first day that is too late to be meant. Systems write 2999-12-31 or 9999-12-31 for no end, or none.
 NO_DAY = date(2900, 1, 1)
 
-#: What a period says besides its dates, of kinds in which nothing of it is required.
+#: What a period says besides its dates, by its kind, as far as nothing of it is required.
 _SAYS: dict[str | int, tuple[str, ...]] = {
-    "energy_meter_point_configuration_periods": (
-        "allocation_method",
-        "energy_delivery_status",
-        "energy_flow_direction",
-        "metering_method",
-        "physical_status",
-        "profile_category",
-        "physical_capacity",
-        "cap_tar_code",
-    ),
-    "billing_configuration_periods": ("residency_status", "energy_tax_exception"),
-    "estimated_annual_volumes": ("energy_netted_peak", "energy_netted_off_peak"),
+    kind: tuple(
+        name
+        for name, field in periods.schema.fields.items()
+        if not field.required and not isinstance(field, fields.Day | fields.LocalMoment)
+    )
+    for kind, periods in MeterPointSchema().fields.items()
+    if isinstance(periods, fields.Objects)
 }
 
 
@@ -68,8 +65,8 @@ def describe_placeholder(found: date) -> str:
 def period_without_content(account: CheckedAccount) -> Iterator[Fault]:
     """A period of a meter point has nothing but its dates, such as an estimated volume without any energy."""
     for series, _, _, periods in account.period_series:
-        names = _SAYS.get(series[-1])
-        if names is None:
+        names = _SAYS[series[-1]]
+        if not names:
             continue
         for i, period in periods:
             # The first is nearly always there, and to ask for it alone costs less.

@@ -290,8 +290,9 @@ class _Sending:
                     goes_on=self._goes_on,
                     **{name: self._options[name] for name in names},
                 )
+                repeated = find_repeated(read_lines(self._file))
                 left = (it for it in read_lines(self._file) if it.number not in done)
-                payloads = Payload.read_all(left, find_repeated(read_lines(self._file)))
+                payloads = (Payload.read(it, repeated.get(it.number)) for it in left)
                 await sender.send_all(payloads, parallel, note)
 
     def _start(self, client: Client, mode: str, key: str) -> BatchProgressAnswer:

@@ -1,8 +1,8 @@
 """Sending lines in single requests, several at the same time."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from migration_payloads.errors import (
@@ -36,21 +36,16 @@ class Payload:
     line: Line
     members: dict[str, Any] | None
     #: Why the line is refused here already, if it is.
-    errors: list[Record] | None = None
+    errors: list[Record] | None
 
     @classmethod
-    def read(cls, line: Line) -> "Payload":
-        """Return the payload of a line."""
+    def read(cls, line: Line, errors: list[Record] | None = None) -> "Payload":
+        """Return the payload of a line. `errors` are those for which it is refused here."""
         try:
             members = parse_json(line.text or b"")
         except ParseError:
             members = None
-        return cls(line, members if isinstance(members, dict) else None)
-
-    @classmethod
-    def read_all(cls, lines: Iterable[Line], repeated: Mapping[int, list[Record]]) -> Iterator["Payload"]:
-        """Return the payloads of lines. `repeated` has the errors of those that are refused."""
-        return (replace(cls.read(it), errors=repeated.get(it.number)) for it in lines)
+        return cls(line, members if isinstance(members, dict) else None, errors)
 
     @property
     def account(self) -> str | None:
