@@ -143,6 +143,19 @@ def test_lines_of_batches_that_have_ended_are_removed(
     assert left() == [earlier, earlier, None, None, None]
 
 
+def test_lines_are_removed_behind_more_batches_without_lines_than_are_counted_at_once(
+    session: Session, known: KnownSupplier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "_COUNTED", 1)
+    ended = rows.read_now(session) - _OLD
+    *_, last = (rows.make_batch(session, known, finished_at=ended) for _ in range(3))
+    rows.make_line(session, last, 1, "1", "FAILED")
+    while remove_batch_lines(session, after_days=_DAYS):
+        pass
+    session.expire_all()
+    assert last.lines_removed_at is not None
+
+
 def test_payloads_of_created_accounts_are_removed(session: Session, known: KnownSupplier) -> None:
     now = rows.read_now(session)
     for number, state, age in (
