@@ -5,10 +5,8 @@ fails in a batch if one of its lines has FAILED. If none has, it is undecided wh
 outcome yet, and otherwise it passes. Lines without an account number cannot be compared, and are only
 counted.
 
-The SQL statements of `services.reporting.comparison`.
-
-`:before` is the first batch, and `:after` the second one. Both are read completely and joined once, whatever
-their size.
+In the statements `:before` is the first batch, and `:after` the second one. Both are read completely and
+joined once, whatever their size.
 """
 
 from collections.abc import Collection, Iterable, Iterator

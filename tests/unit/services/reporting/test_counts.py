@@ -10,7 +10,7 @@ from migration_service.db.base import new_id
 from migration_service.errors import DuplicateLineError
 from migration_service.models import Batch
 from migration_service.services.reporting import counts
-from migration_service.services.reporting.history import count_created_by_day, count_failures_by_code
+from migration_service.services.reporting.counts import count_created_by_day, count_failures_by_code
 from migration_service.services.setup.suppliers import KnownSupplier
 from support import rows
 

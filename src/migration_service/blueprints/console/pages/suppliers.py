@@ -41,7 +41,7 @@ from migration_service.services.reconciliation.created_accounts import stream_id
 from migration_service.services.reconciliation.differences import NOT_COMPARED
 from migration_service.services.reconciliation.submitted import OpenItem, find_open, read_place
 from migration_service.services.reconciliation.verdict import SENTENCES
-from migration_service.services.reporting.history import (
+from migration_service.services.reporting.counts import (
     CreatedOnDay,
     count_created_by_day,
     count_failures_by_code,
