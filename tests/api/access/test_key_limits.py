@@ -38,6 +38,47 @@ def test_every_view_has_a_scope_and_every_scope_a_view(app: Flask) -> None:
     assert {scope for endpoint in endpoints for scope in scopes_of(endpoint)} == set(Scope)
 
 
+#: The operations that keys with any of these scopes may use. Each may ask for its own key.
+_OPENED = """
+added_data: create_historical_statements create_notes create_payment_instruction create_transactions
+batches: accept_warning approve_wave cancel_batch change_wave pause_batch pause_wave plan_waves
+    reconcile_wave resume_batch resume_wave retry_failed_lines set_batch_brake set_control_totals
+    set_old_figures start_batch start_certificate start_wave stop_wave
+erase: erase_account
+go_live: cancel_go_live preview_go_live start_go_live
+process: process_account
+process batches: acknowledge_open skip_accounts
+process batches go_live: accept_exception
+read: forget_event_consumer get_account get_account_status get_acknowledgements get_id_map
+    get_import_supplier get_receipt get_report list_all_account_imports list_event_consumers list_events
+    list_failed_account_imports list_import_suppliers list_imported_account_imports
+    list_pending_account_imports reconcile_import_supplier
+read batches: check_readiness compare_batches download_certificate get_batch get_batch_results
+    get_certificate get_changed_accounts get_control_totals get_failed_lines get_old_figures get_plan
+    list_batches list_certificates list_old_figure_differences list_plans prove_account
+read go_live: get_go_live list_go_lives
+read process: get_attempt list_attempts
+read undo: get_undo get_undo_results list_undos
+replace: preview_replacement start_replacement
+sessions: end_session list_sessions
+stage: stage_account
+undo: cancel_undo preview_undo start_undo
+validate: validate_account
+webhooks: change_webhook create_webhook get_webhook get_webhook_delivery list_webhook_deliveries
+    list_webhooks redeliver_webhook remove_webhook rotate_webhook_secret test_webhook
+"""
+
+
+def test_each_operation_is_open_to_its_scopes(app: Flask) -> None:
+    found: dict[str, list[str]] = {}
+    for endpoint in sorted(_endpoints(app)):
+        found.setdefault(" ".join(scopes_of(endpoint)), []).append(endpoint.rpartition(".")[2])
+    assert found.pop(" ".join(Scope)) == ["get_api_key"]
+    lines = _OPENED.replace("\n    ", " ").strip().splitlines()
+    opened = {scopes: names.split() for scopes, names in (line.split(": ") for line in lines)}
+    assert {scopes: sorted(names) for scopes, names in found.items()} == opened
+
+
 @pytest.mark.parametrize("scope", list(Scope))
 def test_a_key_with_one_scope_reaches_its_views_and_is_refused_at_all_others(
     app: Flask, client: FlaskClient, customer: Customer, sessions: sessionmaker[Session], scope: Scope
