@@ -19,11 +19,10 @@ from werkzeug.exceptions import HTTPException
 
 from migration_payloads.schemas.json import encode_json
 from migration_service import errors
-from migration_service.blueprints.graphql_schema import SCHEMA, TokenAttempt
+from migration_service.blueprints.graphql_schema import SCHEMA
 from migration_service.blueprints.requests.body import read_json
 from migration_service.blueprints.requests.errors import HTTP_CODES, ErrorType, status_of
 from migration_service.blueprints.requests.places import enter_place
-from migration_service.blueprints.requests.resources import resources
 
 #: A mutation with an API key has about 200 bytes, and the introspection query of tools 2,000.
 MAX_BODY_BYTES = 64 * 1024
@@ -133,11 +132,7 @@ def _execute(query: str, variables: dict[str, Any], operation_name: str | None) 
         if problems := graphql.validate(SCHEMA, document, _RULES, max_errors=20):
             return graphql.ExecutionResult(None, problems)
         return graphql.execute_sync(
-            SCHEMA,
-            document,
-            context_value=TokenAttempt(resources(), request.remote_addr),
-            variable_values=variables,
-            operation_name=operation_name,
+            SCHEMA, document, variable_values=variables, operation_name=operation_name
         )
     except graphql.GraphQLError as error:
         return graphql.ExecutionResult(None, [error])

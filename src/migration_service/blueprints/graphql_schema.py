@@ -1,8 +1,8 @@
 """The GraphQL schema for obtaining tokens (section 5)."""
 
-from dataclasses import dataclass
 from typing import Any
 
+from flask import request
 from graphql import (
     GraphQLArgument,
     GraphQLField,
@@ -11,48 +11,37 @@ from graphql import (
     GraphQLInt,
     GraphQLNonNull,
     GraphQLObjectType,
-    GraphQLResolveInfo,
     GraphQLScalarType,
     GraphQLSchema,
     GraphQLString,
 )
 
 from migration_service import errors
-from migration_service.blueprints.requests.resources import Resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.throttle import client_of
 from migration_service.services.access.tokens import Tokens, obtain_tokens, refresh_tokens
 
 
-@dataclass(frozen=True, slots=True)
-class TokenAttempt:
-    """The GraphQL context: the parts of a request that resolvers need."""
-
-    shared: Resources
-    address: str | None
-
-
-def obtain(_root: Any, info: GraphQLResolveInfo[TokenAttempt], **arguments: Any) -> Tokens:
+def obtain(_root: Any, _info: Any, **arguments: Any) -> Tokens:
     """Resolve the mutation.
 
     Raise InvalidError, UnauthenticatedError, PermissionDeniedError or ThrottledError.
     """
-    attempt = info.context
     api_key, refresh_token = (arguments["input"].get(name) for name in ("APIKey", "refreshToken"))
     if (api_key is None) == (refresh_token is None):
         raise errors.InvalidError("Give either an APIKey or a refreshToken.")
-    client = client_of(attempt.address)
-    throttle, settings, sessions = attempt.shared.throttle, attempt.shared.settings, attempt.shared.Session
+    shared, client = resources(), client_of(request.remote_addr)
     try:
-        throttle.check(client)
-        with sessions.begin() as session:
+        shared.throttle.check(client)
+        with shared.Session.begin() as session:
             if api_key is not None:
-                return obtain_tokens(session, settings, api_key)
-            return refresh_tokens(session, settings, refresh_token)
+                return obtain_tokens(session, shared.settings, api_key)
+            return refresh_tokens(session, shared.settings, refresh_token)
     except (errors.UnauthenticatedError, errors.PermissionDeniedError, errors.ThrottledError) as error:
-        attempt.shared.refusals.note_refused_login(error, find_prefix(api_key or ""))
+        shared.refusals.note_refused_login(error, find_prefix(api_key or ""))
         if isinstance(error, errors.UnauthenticatedError):
-            throttle.count_failure(client)
+            shared.throttle.count_failure(client)
         raise
 
 
