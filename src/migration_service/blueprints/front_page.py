@@ -1,5 +1,7 @@
 """The response to `/`: the console, or a short page of links if there is no console."""
 
+from pathlib import Path
+
 from flask import Blueprint, Response, redirect
 from werkzeug.wrappers import Response as AnyResponse
 
@@ -8,25 +10,7 @@ from migration_service.blueprints.requests.resources import resources
 
 blueprint = Blueprint("front_page", __name__)
 
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-  <head>
-    <meta charset="utf-8">
-    <meta name="viewport" content="width=device-width">
-    <title>Account Migration Import Service</title>
-  </head>
-  <body>
-    <main>
-      <h1>Account Migration Import Service</h1>
-      <ul>
-        <li><a href="/v1/docs/">The interface, described</a></li>
-        <li><a href="/v1/openapi.json">Its description for programs</a></li>
-        <li><a href="/health/ready">Whether the service is ready</a></li>
-      </ul>
-    </main>
-  </body>
-</html>
-"""
+_PAGE = Path(__file__).with_suffix(".html").read_text()
 
 
 @blueprint.get("/")

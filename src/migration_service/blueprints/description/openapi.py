@@ -23,26 +23,9 @@ from migration_service.blueprints.requests.errors import error_body, status_of
 from migration_service.schemas.requests import ErrorBodySchema
 
 _ASSETS = Path(flask_swagger_ui.__file__).parent / "dist"
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-  <head>
-    <meta charset="utf-8">
-    <title>Account Migration Import Service</title>
-    <link rel="icon" href="/v1/docs/assets/favicon-32x32.png">
-    <link rel="stylesheet" href="/v1/docs/assets/swagger-ui.css">
-  </head>
-  <body>
-    <div id="description"></div>
-    <script src="/v1/docs/assets/swagger-ui-bundle.js"></script>
-    <script src="/v1/docs/assets/start.js"></script>
-  </body>
-</html>
-"""
+_PAGE = Path(__file__).with_name("page.html").read_text()
 # A separate file, because the page may not run inline scripts.
-_START = """window.onload = function () {
-  window.ui = SwaggerUIBundle({ url: "/v1/openapi.json", dom_id: "#description", deepLinking: true });
-};
-"""
+_START = Path(__file__).with_name("start.js").read_text()
 #: Errors that every operation with a token can return.
 _EVERYWHERE: tuple[type[errors.ServiceError], ...] = (
     errors.NotAuthenticatedError,

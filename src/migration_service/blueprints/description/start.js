@@ -1,0 +1,3 @@
+window.onload = function () {
+  window.ui = SwaggerUIBundle({ url: "/v1/openapi.json", dom_id: "#description", deepLinking: true });
+};
