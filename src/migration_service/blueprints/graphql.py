@@ -8,6 +8,7 @@ import logging
 import re
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import graphql
@@ -19,10 +20,15 @@ from werkzeug.exceptions import HTTPException
 
 from migration_payloads.schemas.json import encode_json
 from migration_service import errors
-from migration_service.blueprints.graphql_schema import SCHEMA
 from migration_service.blueprints.requests.body import read_json
 from migration_service.blueprints.requests.errors import HTTP_CODES, ErrorType, status_of
 from migration_service.blueprints.requests.places import enter_place
+from migration_service.blueprints.requests.resources import resources
+from migration_service.services.access.api_keys import find_prefix
+from migration_service.services.access.throttle import client_of
+from migration_service.services.access.tokens import obtain_tokens, refresh_tokens
+
+SCHEMA = graphql.build_schema(Path(__file__).with_suffix(".graphql").read_text())
 
 #: A mutation with an API key has about 200 bytes, and the introspection query of tools 2,000.
 MAX_BODY_BYTES = 64 * 1024
@@ -125,14 +131,44 @@ def _read_request() -> tuple[str, dict[str, Any], str | None]:
     return query, variables or {}, operation_name
 
 
+def _obtain(_info: Any, **arguments: Any) -> dict[str, Any]:
+    """Resolve the mutation.
+
+    Raise InvalidError, UnauthenticatedError, PermissionDeniedError or ThrottledError.
+    """
+    api_key, refresh_token = (arguments["input"].get(name) for name in ("APIKey", "refreshToken"))
+    if (api_key is None) == (refresh_token is None):
+        raise errors.InvalidError("Give either an APIKey or a refreshToken.")
+    shared, client = resources(), client_of(request.remote_addr)
+    try:
+        shared.throttle.check(client)
+        with shared.Session.begin() as session:
+            if api_key is not None:
+                tokens = obtain_tokens(session, shared.settings, api_key)
+            else:
+                tokens = refresh_tokens(session, shared.settings, refresh_token)
+    except (errors.UnauthenticatedError, errors.PermissionDeniedError, errors.ThrottledError) as error:
+        shared.refusals.note_refused_login(error, find_prefix(api_key or ""))
+        if isinstance(error, errors.UnauthenticatedError):
+            shared.throttle.count_failure(client)
+        raise
+    return {
+        "token": tokens.token,
+        "refreshToken": tokens.refresh_token,
+        "refreshExpiresIn": tokens.refresh_expires_at,
+        "payload": tokens.payload,
+    }
+
+
 def _execute(query: str, variables: dict[str, Any], operation_name: str | None) -> graphql.ExecutionResult:
     """Execute the document. If the result has no data, execution did not start."""
     try:
         document = graphql.parse(query, max_lexical_tokens=MAX_TOKENS, max_comments=MAX_COMMENTS)
         if problems := graphql.validate(SCHEMA, document, _RULES, max_errors=20):
             return graphql.ExecutionResult(None, problems)
+        fields = {"documentation": "/v1/docs/", "obtainServiceToken": _obtain, "ObtainServiceToken": _obtain}
         return graphql.execute_sync(
-            SCHEMA, document, variable_values=variables, operation_name=operation_name
+            SCHEMA, document, root_value=fields, variable_values=variables, operation_name=operation_name
         )
     except graphql.GraphQLError as error:
         return graphql.ExecutionResult(None, [error])

@@ -8,7 +8,7 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy.exc import OperationalError
 
-from migration_service.blueprints import graphql_schema
+from migration_service.blueprints import graphql
 from migration_service.metrics.process import SECURITY_EVENTS
 from migration_service.services.access.throttle import MOST_FAILURES
 from support.factories import OBTAIN, Customer, json_of, obtain
@@ -56,7 +56,7 @@ def test_an_internal_error_is_logged_and_not_shown(
     def fail(*_arguments: object) -> None:
         raise fault
 
-    monkeypatch.setattr(graphql_schema, "obtain_tokens", fail)
+    monkeypatch.setattr(graphql, "obtain_tokens", fail)
     response = _execute(client, OBTAIN, input={"APIKey": customer.api_key})
     assert response.status_code == status
     assert json_of(response)["errors"][0]["extensions"]["errorType"] == "APPLICATION"

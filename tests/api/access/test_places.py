@@ -17,7 +17,7 @@ from migration_service.blueprints import (
     added_data,
     batch_upload,
     erasure,
-    graphql_schema,
+    graphql,
     import_suppliers,
     status,
 )
@@ -102,9 +102,7 @@ def test_a_request_that_waits_for_another_server_lets_others_run(
 ) -> None:
     headers = _headers(client, customer)
     lost = OperationalError("SELECT", {}, psycopg.OperationalError("the connection is closed"))
-    where = (
-        (graphql_schema, "obtain_tokens") if obtains_token else (import_suppliers, "report_import_suppliers")
-    )
+    where = (graphql, "obtain_tokens") if obtains_token else (import_suppliers, "report_import_suppliers")
     with patch.object(Outage, "wait", note(False)), patch.object(*where, side_effect=lost):
         if obtains_token:
             assert obtain(client, APIKey=customer.api_key)["errorCode"] == "service_unavailable"
