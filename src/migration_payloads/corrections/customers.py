@@ -9,7 +9,7 @@ from migration_payloads.corrections.periods import PLACEHOLDERS
 from migration_payloads.corrections.place import Place, Steps, day, is_among, objects
 from migration_payloads.errors import Confidence
 from migration_payloads.moments import DEFAULT_TIME_ZONE, today_in
-from migration_payloads.rules.postcodes import is_dutch_postcode
+from migration_payloads.rules.customers import is_dutch_postcode
 from migration_payloads.schemas.identifiers import without_hidden
 
 # What may be between the digits and the letters of a postcode.

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from migration_payloads.rules.account import CheckedAccount, Path
 from migration_payloads.rules.customers import comparable_text
 from migration_payloads.rules.gs1 import check_digit, is_gs1_number, is_nothing, is_probably_rounded
-from migration_payloads.rules.postcodes import comparable_postcode
 from migration_payloads.rules.rule import Fault, Severity, find_future, rule
 from migration_payloads.schemas.messages import shown
 
@@ -22,7 +21,7 @@ def duplicate_supply_addresses_found(account: CheckedAccount) -> Iterator[Fault]
     for i, address in enumerate(account.supply_addresses):
         key = (
             *(comparable_text(address.get(line, "")) for line in _LINES),
-            comparable_postcode(address.get("supply_postcode", "")),
+            address.get("supply_postcode", "").replace(" ", "").upper(),
         )
         if account.touched and any(
             account.is_faulty("supply_addresses", i, field) for field in (*_LINES, "supply_postcode")

@@ -1,18 +1,40 @@
 """Rules for the account as a whole, its billing address and its customers."""
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from datetime import date
 
 from migration_payloads.rules.account import CheckedAccount, Item
 from migration_payloads.rules.dates import FIRST_DAY
-from migration_payloads.rules.postcodes import is_dutch_postcode, may_be_foreign
 from migration_payloads.rules.rule import Fault, Severity, find_repeated_in, rule
 from migration_payloads.schemas.identifiers import without_hidden
 from migration_payloads.schemas.messages import shown
 
 # An address is personal data: a detail does not repeat it.
 _NOT_A_POSTCODE = "This is not a Dutch postcode: write four digits and two letters, as 1234 AB."
+# SA, SD and SS are never used. ASCII, because IGNORECASE would otherwise accept the long s for an s.
+_DUTCH_POSTCODE = re.compile(r"[1-9][0-9]{3} ?(?!S[ADS])[A-Z]{2}", re.ASCII | re.IGNORECASE)
+
+
+def is_dutch_postcode(text: str) -> bool:
+    """Return whether `text` is 1000 to 9999, an optional space, and two letters other than SA, SD or SS."""
+    return _DUTCH_POSTCODE.fullmatch(text) is not None
+
+
+def may_be_foreign(text: str) -> bool:
+    """Return whether `text` may be the postcode of another country: letters and at least one digit, 3 to 10.
+
+    Four digits and two letters are Dutch, whatever they are.
+    """
+    plain = re.sub(r"[ \-]", "", text).upper()
+    return (
+        3 <= len(plain) <= 10
+        and plain.isascii()
+        and plain.isalnum()
+        and any(map(str.isdigit, plain))
+        and re.fullmatch(r"(?:NL)?[0-9]{4}[A-Z]{2}", plain) is None
+    )
 
 
 @rule(
