@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from migration_service_local.samples.accounts import Book, make_account, open_book
+from migration_service_local.samples.accounts import Book, make_account
+from migration_service_local.samples.dates import make_calendar
 from migration_service_local.samples.faults import FAULTS, break_account, choose_fault
 
 __all__ = ["FAULTS", "break_account", "generate_accounts", "write_lines"]
@@ -27,13 +28,13 @@ def generate_accounts(
     `seed` and `today` (by default the day in UTC) determine a book: account i is always the same, whatever
     `count` and `first` are. About `broken_share` (0 to 1) of the accounts have an error, and are not marked.
 
-    Raise ValueError for a negative seed, count or first, or a share outside 0 to 1.
+    Raise ValueError for a negative seed, count or first, a share outside 0 to 1, or a day too far away.
     """
-    if count < 0 or first < 0:
-        raise ValueError("The count and the first number must be 0 or more.")
+    if count < 0 or first < 0 or seed < 0:
+        raise ValueError("The count, the first number and the seed must be 0 or more.")
     if not 0 <= broken_share <= 1:
         raise ValueError(f"The share of broken accounts is {broken_share}; it must be from 0 to 1.")
-    book = open_book(supplier, seed, today or datetime.now(UTC).date())
+    book = Book(supplier, seed, make_calendar(today or datetime.now(UTC).date()))
     for index in range(first, first + count):
         account = make_account(book, index)
         yield _broken(book, index, account, broken_share) if broken_share else account

@@ -2,7 +2,6 @@
 
 import unicodedata
 from collections.abc import Callable
-from datetime import date
 from random import Random
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ from faker.providers.person.nl_NL import Provider as Names
 from migration_service_local.samples.charges import make_periods
 from migration_service_local.samples.codes import METER_POINTS_AN_ACCOUNT, make_ean
 from migration_service_local.samples.connections import Connection, make_electricity, make_gas
-from migration_service_local.samples.dates import Calendar, Supply, make_calendar
+from migration_service_local.samples.dates import Calendar, Supply
 from migration_service_local.samples.ledgers import LedgerBook, Settlement
 from migration_service_local.samples.meter_points import make_meter_point
 from migration_service_local.samples.places import EAN_PREFIXES, TOWNS, Address, Town, make_address
@@ -23,16 +22,6 @@ class Book(NamedTuple):
     supplier: str
     seed: int
     calendar: Calendar
-
-
-def open_book(supplier: str, seed: int, today: date) -> Book:
-    """Return the book of a supplier and a seed, as it is on `today`.
-
-    Raise ValueError for a negative seed, or a day that is too far away.
-    """
-    if seed < 0:
-        raise ValueError(f"The seed is {seed}; it must be 0 or more.")
-    return Book(supplier, seed, make_calendar(today))
 
 
 def make_account(book: Book, index: int) -> dict[str, Any]:
@@ -234,50 +223,33 @@ def make_customers(r: Callable[[], float], town: Town, year: int, number: str) -
     given = int(r() * len(_GIVEN))
     family = int(r() * len(_FAMILY))
     customers = []
-    for position in range(count):
-        if position:
+    for position in range(1, count + 1):
+        if position > 1:
             # With these steps no name occurs twice in an account.
             given = (given + 1 + int(r() * 12)) % len(_GIVEN)
             if r() < 0.4:
                 family = int(r() * len(_FAMILY))
-        customers.append(
-            _make_customer(
-                r,
-                town,
-                year=year,
-                reference=f"{number}-{position + 1}",
-                given=_GIVEN[given],
-                family=_FAMILY[family],
-            )
-        )
+        (given_name, given_letters), (family_name, family_letters) = _GIVEN[given], _FAMILY[family]
+        mobile = "" if r() < 0.05 else _mobile(r) if r() < 0.95 else _landline(r, town)
+        mailbox = f"{given_letters}.{family_letters}{int(r() * 1000)}"
+        customer: dict[str, Any] = {
+            "given_name": given_name,
+            "family_name": family_name,
+            "email": f"{mailbox}@{_MAIL_DOMAINS[int(r() * len(_MAIL_DOMAINS))]}",
+            "mobile": mobile,
+            "landline": _landline(r, town) if r() < 0.3 else "",
+            "date_of_birth": f"{year - 20 - int(r() * 68)}-{_MONTH_DAYS[int(r() * 365)]}",
+            "customer_preferences": {
+                "opted_into_updates": r() < 0.8,
+                "opted_into_offers": r() < 0.3,
+                "opted_into_sms": r() < 0.2,
+            },
+        }
+        if r() < 0.6:
+            value = f"{number}-{position}"
+            details = [{"namespace": _NAMESPACES[int(r() * 2)], "value": value}]
+            if r() < 0.15:
+                details.append({"namespace": _NAMESPACES[2 + int(r() * 2)], "value": value})
+            customer["user_details"] = details
+        customers.append(customer)
     return customers
-
-
-def _make_customer(
-    r: Callable[[], float],
-    town: Town,
-    *,
-    year: int,
-    reference: str,
-    given: tuple[str, str],
-    family: tuple[str, str],
-) -> dict[str, Any]:
-    mobile = "" if r() < 0.05 else _mobile(r) if r() < 0.95 else _landline(r, town)
-    customer: dict[str, Any] = {
-        "given_name": given[0],
-        "family_name": family[0],
-        "email": f"{given[1]}.{family[1]}{int(r() * 1000)}@{_MAIL_DOMAINS[int(r() * len(_MAIL_DOMAINS))]}",
-        "mobile": mobile,
-        "landline": _landline(r, town) if r() < 0.3 else "",
-        "date_of_birth": f"{year - 20 - int(r() * 68)}-{_MONTH_DAYS[int(r() * 365)]}",
-        "customer_preferences": {
-            "opted_into_updates": r() < 0.8,
-            "opted_into_offers": r() < 0.3,
-            "opted_into_sms": r() < 0.2,
-        },
-    }
-    if r() < 0.6:
-        customer["user_details"] = [{"namespace": _NAMESPACES[int(r() * 2)], "value": reference}]
-        if r() < 0.15:
-            customer["user_details"].append({"namespace": _NAMESPACES[2 + int(r() * 2)], "value": reference})
-    return customer
