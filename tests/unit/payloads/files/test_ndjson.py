@@ -1,6 +1,7 @@
 """Files of lines: their forms, their account numbers, and what a check of one finds."""
 
 import gzip
+import signal
 import zlib
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migration_payloads.files.ndjson import FileLimits, Line, read_lines
+from migration_payloads.files.processes import map_in_processes
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.json import without_marks
 from migration_service import errors
@@ -153,3 +155,8 @@ def test_repeated_lines_are_compared_by_what_they_say(processes: int) -> None:
     assert _check(*same, read_again=lambda: pytest.fail("read again")).errors == {
         "duplicate_line_in_batch": 1
     }
+
+
+def test_processes_leave_ctrl_c_to_their_parent() -> None:
+    handlers = map_in_processes(signal.getsignal, [signal.SIGINT] * 3, 2)
+    assert list(handlers) == [signal.SIG_IGN] * 3
