@@ -286,6 +286,9 @@ def test_null_is_sent_what_is_not_given_is_not_and_paths_and_parameters_are_enco
     assert operations.get_batch_results("a/b", code="é&", status="FAILED").target == (
         "/v1/data-import/batches/a%2Fb/results/?code=%C3%A9%26&status=FAILED"
     )
+    assert operations.reconcile_import_supplier("S", full=True, batch=None).target == (
+        "/v1/data-import/reconciliation/S/?full=true"
+    )
 
 
 def obtained(number: int) -> conversations.Answer:
