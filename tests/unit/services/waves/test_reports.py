@@ -20,7 +20,7 @@ from migration_service.services.waves.forecast import (
     forecast_end,
     read_runs,
 )
-from migration_service.services.waves.reading import list_waves
+from migration_service.services.waves.reading import list_plans, list_waves
 from migration_service.services.waves.reports import describe_state, report_plan
 from migration_service.services.waves.running import follow_batch, run_wave
 from migration_service.states import BatchState, WaveState
@@ -51,6 +51,14 @@ def test_a_wave_says_what_it_waits_for_and_when(
     assert say()[0] == "PAUSED (window_closed)"
     alone = report_plan(session, wave_rows.make_plan(session, other, WaveState.WAITING)).waves[0]
     assert describe_state(alone) == "WAITING for somebody to start it"
+
+
+def test_a_list_of_open_plans_leaves_out_those_that_have_ended(session: Session, customer: Customer) -> None:
+    ended = wave_rows.make_plan(session, customer, WaveState.APPROVED, finished_at=EVENING)
+    open_ = wave_rows.make_plan(session, customer, WaveState.WAITING)
+    own = {"organisation_id": customer.organisation_id}
+    assert list_plans(session, **own) == [open_, ended]
+    assert list_plans(session, **own, only_open=True) == [open_]
 
 
 def test_a_wave_says_at_once_that_it_is_being_undone(session: Session, customer: Customer) -> None:
