@@ -18,7 +18,6 @@ from typing import Any
 from urllib.parse import quote
 
 import requests
-from requests.auth import AuthBase
 from urllib3.exceptions import DecodeError, HTTPError, LocationParseError, ProxyError
 
 from migration_service.errors import (
@@ -77,22 +76,20 @@ class CallLimits:
     open_seconds: float = 30.0
 
 
-class _BearerAuth(AuthBase):
-    """Authentication with the secret. If an `auth` is set, requests does not read ~/.netrc."""
+def _authenticating(
+    secret: str | None,
+) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
+    """Return what adds the secret to a request, if there is one.
 
-    def __init__(self, secret: str) -> None:
-        self._secret = secret
+    Without an `auth`, requests would send the credentials in ~/.netrc.
+    """
 
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["Authorization"] = f"Bearer {self._secret}"
+    def add(request: requests.PreparedRequest) -> requests.PreparedRequest:
+        if secret is not None:
+            request.headers["Authorization"] = f"Bearer {secret}"
         return request
 
-
-class _NoAuth(AuthBase):
-    """Authentication without credentials. Without an `auth`, requests would send those in ~/.netrc."""
-
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        return request
+    return add
 
 
 class VendorConnection:
@@ -124,7 +121,7 @@ class VendorConnection:
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         self._session.headers.update({"Accept": "application/json", "Accept-Encoding": "identity"})
         self._session.headers.update({"User-Agent": "migration-service", **(headers or {})})
-        self._session.auth = _BearerAuth(secret) if secret is not None else _NoAuth()
+        self._session.auth = _authenticating(secret)
 
     def __repr__(self) -> str:
         return f"<VendorConnection {self._name!r}>"

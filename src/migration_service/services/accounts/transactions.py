@@ -43,30 +43,20 @@ _ADDABLE = {"transaction_id", "transaction_date", "amount", "type"}
 
 
 @dataclass(frozen=True, slots=True)
-class _KnownTransaction:
-    """A transaction of the account. `id` is None until it is written."""
-
-    id: int | None
-    #: As it is on the account, in the structure of the payload.
-    data: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class Taken:
     """A posted transaction that was added or existed already."""
 
     status: TransactionStatus
-    #: The transaction as added, or the existing one.
-    transaction: dict[str, Any] | _KnownTransaction
+    #: The transaction as added, or the existing one, in the structure of the payload.
+    transaction: dict[str, Any]
     #: That its date was changed, or what the existing one has otherwise.
     warnings: list[errors.ErrorItem] = field(default_factory=list)
 
     @property
     def transaction_data(self) -> dict[str, Any]:
         """Return the transaction of the response, as it is now on the account."""
-        if isinstance(self.transaction, _KnownTransaction):
-            return self.transaction.data | added_data.EXISTING
-        return self.transaction
+        exists = self.status is TransactionStatus.ALREADY_EXISTS
+        return self.transaction | (added_data.EXISTING if exists else {})
 
 
 def add_transactions(
@@ -117,8 +107,8 @@ def add_transactions_to_accounts(
     taken = []
     for addition in additions:
         one = _Addition(addition, books, skips_known=check_previously_added)
-        for transaction in addition.data.get("transactions", ()):
-            one.take(transaction, move=force_add_to_current_statement)
+        for index, transaction in enumerate(addition.data.get("transactions", ())):
+            one.take(index, transaction, move=force_add_to_current_statement)
         taken.append(one.settle())
     books.write()
     return taken
@@ -133,15 +123,14 @@ class _TransactionBooks:
         # All accounts belong to one supplier.
         today = next(iter(accounts.values())).supplier.today
         self.ledgers = read_ledgers(session, accounts, today)
-        #: Transactions by account key and transaction_id.
+        #: Transactions by account key and transaction_id, in the structure of the payload.
         self.known = _find_known(session, additions)
         self._added: list[tuple[added_data.OpenAccount, dict[str, Any], dict[str, Any]]] = []
         self._notes: list[tuple[added_data.OpenAccount, list[dict[str, Any]]]] = []
 
     def add(self, account: added_data.OpenAccount, transaction: dict[str, Any], ledger_pk: int) -> None:
         """Add a transaction and remember it."""
-        known = _KnownTransaction(None, transaction)
-        self.known[account.id, transaction["transaction_id"]] = known
+        self.known[account.id, transaction["transaction_id"]] = transaction
         row = {
             "ledger_pk": ledger_pk,
             "account_pk": account.id,
@@ -219,17 +208,17 @@ class _Addition:
         self._new: dict[str, tuple[dict[str, Any], int]] = {}
         self._taken: list[Taken] = []
         self._notes: list[dict[str, Any]] = []
-        self._count = 0
         self._faults: list[transaction_checks.Fault] = transaction_checks.as_faults(addition.errors)
 
-    def take(self, transaction: dict[str, Any], *, move: bool) -> None:
+    def take(self, index: int, transaction: dict[str, Any], *, move: bool) -> None:
         """Check the next transaction. With `move`, change a date outside the open period to one within it.
 
         Values that the schema refused are absent. The rest is still checked, but nothing is written later.
         """
-        index = self._count
-        self._count += 1
-        known = self._find(transaction.get("transaction_id", ""))
+        transaction_id = transaction.get("transaction_id", "")
+        known = self._books.known.get((self._account.id, transaction_id))
+        if transaction_id in self._new:
+            known, _ = self._new[transaction_id]
         if known is not None:
             self._skip(transaction, known, index)
             return
@@ -255,18 +244,12 @@ class _Addition:
         self._books.pin(self._account, self._notes)
         return self._taken
 
-    def _find(self, transaction_id: str) -> _KnownTransaction | None:
-        if transaction_id in self._new:
-            transaction, _ = self._new[transaction_id]
-            return _KnownTransaction(None, transaction)
-        return self._books.known.get((self._account.id, transaction_id))
-
-    def _skip(self, transaction: dict[str, Any], known: _KnownTransaction, index: int) -> None:
+    def _skip(self, transaction: dict[str, Any], known: dict[str, Any], index: int) -> None:
         if not transaction.keys() >= _ADDABLE:
             return
-        same = all(known.data[name] == transaction[name] for name in ("amount", "type"))
+        same = all(known[name] == transaction[name] for name in ("amount", "type"))
         if same and self._skips_known:
-            warnings = _find_unchanged(transaction, known.data, index)
+            warnings = _find_unchanged(transaction, known, index)
             self._taken.append(Taken(TransactionStatus.ALREADY_EXISTS, known, warnings))
             return
         what = "the same transaction" if same else "a transaction of another amount or type"
@@ -299,7 +282,7 @@ class _Addition:
 
 def _find_known(
     session: Session, additions: Sequence[added_data.Addition]
-) -> dict[tuple[int, str], _KnownTransaction]:
+) -> dict[tuple[int, str], dict[str, Any]]:
     posted = {
         (addition.account.id, it["transaction_id"])
         for addition in additions
@@ -311,7 +294,7 @@ def _find_known(
     if not keys:
         return {}
     existing = read_parts(session, Transaction, keys)
-    return {key: _KnownTransaction(id_, existing[id_]) for id_, key in keys.items()}
+    return {key: existing[id_] for id_, key in keys.items()}
 
 
 _KNOWN = text("""

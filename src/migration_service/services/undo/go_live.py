@@ -31,7 +31,7 @@ from migration_service.services.reconciliation import receipts
 from migration_service.services.reconciliation.verdict import describe_problems
 from migration_service.services.setup.suppliers import IS_NEW, KnownSupplier, get_owned, list_owned
 from migration_service.services.undo import going_live
-from migration_service.services.undo.orders import get_batch_of_accounts
+from migration_service.services.undo.orders import get_batch_of_accounts, require_known
 from migration_service.services.waves.reading import find_wave
 from migration_service.services.waves.running import ENDED
 from migration_service.states import GoLiveState, Owner
@@ -277,18 +277,9 @@ def _check(session: Session, order: GoLiveOrder, *, locked: bool = False) -> tup
             Account.import_supplier_id == supplier.id,
             one_of(Account.external_account_number.expression, numbers),
         )
+        detail = "Account {!r} is not imported. Only existing accounts can go live."
         known = set(session.scalars(existing))
-        faults = [
-            errors.ErrorItem(
-                errors.NothingGoesLiveError.code,
-                f"Account {number!r} is not imported. Only existing accounts can go live.",
-                f"external_account_numbers.{index}",
-            )
-            for index, number in enumerate(order.external_account_numbers or ())
-            if number not in known
-        ]
-        if faults:
-            raise errors.RequestFailedValidationError(faults[0].detail, errors=faults)
+        require_known(order.external_account_numbers or (), known, errors.NothingGoesLiveError, detail)
     return supplier, now
 
 

@@ -1,6 +1,6 @@
 """The request to undo imports: the accounts, the reason and the overridden blockers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,22 @@ def batch_in_body(session: Session, body: Mapping[str, Any], supplier: KnownSupp
     if plan.import_supplier_id != supplier.id:
         raise errors.WavePlanNotFoundError(found=wave["plan_id"])
     return str(get_wave(session, plan, wave["number"]).batch_id)
+
+
+def require_known(
+    numbers: Sequence[str], known: Collection[str], error: type[errors.ServiceError], detail: str
+) -> None:
+    """Raise RequestFailedValidationError with each number that is not known.
+
+    Each has the code of `error`, and `detail` with the number in the place of `{!r}`.
+    """
+    missing = [
+        errors.ErrorItem(error.code, detail.format(number), f"external_account_numbers.{index}")
+        for index, number in enumerate(numbers)
+        if number not in known
+    ]
+    if missing:
+        raise errors.RequestFailedValidationError(missing[0].detail, errors=missing)
 
 
 def require_overrides_allowed(overrides: frozenset[UndoBlocker], role: OperatorRole | None) -> None:

@@ -21,7 +21,7 @@ from migration_service.services.batches.intake.quotas import BatchQuotas, lock_s
 from migration_service.services.batches.intake.upload import start_batch
 from migration_service.services.batches.work.replacing import find_misfits, read_added
 from migration_service.services.setup.suppliers import IS_NEW
-from migration_service.services.undo.orders import UndoOrder
+from migration_service.services.undo.orders import UndoOrder, require_known
 from migration_service.services.undo.preview import EXAMPLES
 from migration_service.services.waves.acts import NOT_STARTED
 from migration_service.services.waves.reading import find_wave
@@ -105,17 +105,8 @@ def _require_accounts(session: Session, order: UndoOrder) -> None:
             f"The wave is {wave.state}. Its accounts are created when it has started."
         )
     sent = {row.external_account_number for row in session.execute(_SENT, order.values())}
-    missing = [
-        errors.ErrorItem(
-            errors.NothingToReplaceError.code,
-            f"No account {number!r} is staged or created.",
-            f"external_account_numbers.{index}",
-        )
-        for index, number in enumerate(order.external_account_numbers)
-        if number not in sent
-    ]
-    if missing:
-        raise errors.RequestFailedValidationError(missing[0].detail, errors=missing)
+    detail = "No account {!r} is staged or created."
+    require_known(order.external_account_numbers, sent, errors.NothingToReplaceError, detail)
 
 
 def _find_misfits(session: Session, order: UndoOrder) -> list[str]:

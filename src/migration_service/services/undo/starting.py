@@ -19,7 +19,7 @@ from migration_service.services.batches.undo_guards import require_batch_at_rest
 from migration_service.services.events import recording as events
 from migration_service.services.undo import states
 from migration_service.services.undo.blockers_sql import CREATED_BY_BATCH, OF_BATCH, OF_NUMBERS
-from migration_service.services.undo.orders import UndoOrder, require_overrides_allowed
+from migration_service.services.undo.orders import UndoOrder, require_known, require_overrides_allowed
 from migration_service.services.waves.acts import hold_plan
 from migration_service.states import ImportState, UndoOutcome
 
@@ -113,18 +113,17 @@ def _require_share(session: Session, organisation_id: int) -> None:
 def _require_undoable(session: Session, order: UndoOrder) -> None:
     """Raise an error with each number without an account, or else with each account in an undo."""
     in_undo = {row.external_account_number: row.in_undo for row in session.execute(_CREATED, order.values())}
-    missing: list[errors.ErrorItem] = []
-    running: list[errors.ErrorItem] = []
-    for index, number in enumerate(order.external_account_numbers):
-        attr = f"external_account_numbers.{index}"
-        if number not in in_undo:
-            detail = f"Account {number!r} is not imported. Only existing accounts can be undone."
-            missing.append(errors.ErrorItem(errors.NothingToUndoError.code, detail, attr))
-        elif in_undo[number]:
-            detail = f"Account {number!r} is in an undo that has not ended."
-            running.append(errors.ErrorItem(errors.AccountInUndoError.code, detail, attr))
-    if missing:
-        raise errors.RequestFailedValidationError(missing[0].detail, errors=missing)
+    detail = "Account {!r} is not imported. Only existing accounts can be undone."
+    require_known(order.external_account_numbers, in_undo, errors.NothingToUndoError, detail)
+    running = [
+        errors.ErrorItem(
+            errors.AccountInUndoError.code,
+            f"Account {number!r} is in an undo that has not ended.",
+            f"external_account_numbers.{index}",
+        )
+        for index, number in enumerate(order.external_account_numbers)
+        if in_undo[number]
+    ]
     if running:
         raise errors.AccountInUndoError(running[0].detail, errors=running)
 

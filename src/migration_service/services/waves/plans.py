@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from psycopg.errors import LockNotAvailable
-from sqlalchemy import ARRAY, BigInteger, Text, bindparam, exists, func, select, text
+from sqlalchemy import ARRAY, BigInteger, Text, bindparam, exists, select, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.orm import Session
 
@@ -20,7 +20,7 @@ from migration_payloads.moments import write_moment
 from migration_service import errors
 from migration_service.db.base import new_id
 from migration_service.db.cancelling import allow_minutes
-from migration_service.models import AccountImportProcess, Wave, WavePlan
+from migration_service.models import Wave, WavePlan
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.error_thresholds import IMPORT_THRESHOLD, fit_to_wave
 from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder
@@ -71,7 +71,7 @@ def plan_waves(
         own.state, own.continue_if_clean = WaveState.PLANNED, wave.continue_if_clean
         own.time_window = wave.window.to_dict() if wave.window else None
         session.add(own)
-    plan.older_versions = 0 if order.include_older_versions else _count_older(session, supplier.id)
+    plan.older_versions = 0 if order.include_older_versions else count_pending(session, supplier.id, _OLDER)
     plan.unplanned = left + plan.older_versions
     change_wave(session, plan, session.get_one(Wave, (plan.id, 1)), QUEUE)
     return plan
@@ -152,12 +152,6 @@ def _choose_accounts(
     return choices, sum(1 for _ in left)
 
 
-def _count_older(session: Session, supplier_id: int) -> int:
-    """Return the number of pending accounts of which a newer version was refused."""
-    counted = text(f"SELECT count(*) {_PENDING} AND refused_at IS NOT NULL")
-    return session.scalar(counted, {"import_supplier_id": supplier_id}) or 0
-
-
 def _require_accounts(sizes: Sequence[int]) -> None:
     """Raise RequestFailedValidationError if a wave gets no account."""
     detail = "No pending account is left for this wave."
@@ -214,13 +208,10 @@ class PlanPreview:
     older_versions: int
 
 
-def count_pending(session: Session, import_supplier_id: int) -> int:
-    """Return the number of pending accounts of a supplier."""
-    pending = (
-        AccountImportProcess.import_supplier_id == import_supplier_id,
-        AccountImportProcess.state == ImportState.PENDING,
-    )
-    return session.scalar(select(func.count()).where(*pending)) or 0
+def count_pending(session: Session, import_supplier_id: int, condition: str = "") -> int:
+    """Return the number of pending accounts of a supplier, or of those that also meet this SQL condition."""
+    counted = text(f"SELECT count(*) {_PENDING} {condition}")
+    return session.scalar(counted, {"import_supplier_id": import_supplier_id}) or 0
 
 
 def preview_plan(session: Session, supplier: KnownSupplier, order: PlanOrder) -> PlanPreview:
@@ -237,7 +228,7 @@ def preview_plan(session: Session, supplier: KnownSupplier, order: PlanOrder) ->
 
 def _divide(session: Session, supplier_id: int, order: PlanOrder) -> PlanPreview:
     listed = _find_listed(session, supplier_id, order)
-    older = 0 if order.include_older_versions else _count_older(session, supplier_id)
+    older = 0 if order.include_older_versions else count_pending(session, supplier_id, _OLDER)
     left = count_pending(session, supplier_id) - older - sum(map(len, listed.values()))
     sizes = {index: len(ids) for index, ids in listed.items()}
     for index in sorted(set(range(len(order.waves))) - set(listed)):
@@ -253,6 +244,8 @@ _PENDING = f"""
     FROM account_import_process AS process
     WHERE import_supplier_id = :import_supplier_id AND state = '{ImportState.PENDING}'
 """
+#: A newer version of the account was refused.
+_OLDER = "AND refused_at IS NOT NULL"
 _OFFERED = f"{_PENDING} AND (:include OR refused_at IS NULL)"
 _NOT_TAKEN = "AND NOT EXISTS (SELECT FROM unnest(CAST(:taken AS bigint[])) AS t (id) WHERE t.id = process.id)"
 
