@@ -26,6 +26,7 @@ from migration_service.db.base import literals
 from migration_service.errors import BatchStateError, ImportSupplierCompleteError, ImportSupplierPausedError
 from migration_service.models import Batch
 from migration_service.schemas.events import EventType
+from migration_service.services.batches.results.counts import count_lines
 from migration_service.services.events.recording import record
 from migration_service.states import BatchKind, BatchMode, BatchState, ChunkState, SupplierStatus
 
@@ -112,13 +113,12 @@ def _of(batch_id: UUID | None, statement: str) -> tuple[TextClause, dict[str, UU
 
 
 def _tell_end(session: Session, batch: Batch | Row[Any]) -> None:
-    counted = session.execute(_COUNTS, {"batch_id": batch.id})
     data = {
         "batch_id": batch.id,
         "kind": batch.kind,
         "mode": batch.mode,
         "state": batch.state,
-        "counts": {row.status: row.lines for row in counted},
+        "counts": count_lines(session, [batch.id])[batch.id],
     }
     owner, supplier = batch.organisation_id, batch.import_supplier_id
     record(session, EventType.BATCH_ENDED, data, organisation_id=owner, import_supplier_id=supplier)
@@ -145,11 +145,6 @@ _END = f"""
 """
 _NONE_DISPATCHED = f"""AND NOT EXISTS (
     SELECT FROM batch_chunk WHERE batch_id = batch.id AND batch_chunk.state = '{ChunkState.DISPATCHED}')"""
-
-_COUNTS = text("""
-    SELECT key AS status, CAST(sum(CAST(value AS bigint)) AS bigint) AS lines
-    FROM batch_chunk, jsonb_each(counts) WHERE batch_id = :batch_id GROUP BY key
-""")
 
 # A batch started with a revoked key must not continue automatically.
 _FOLLOW_KEYS = f"""

@@ -9,6 +9,7 @@ entirely within a skipped hour does not open on that day.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import count
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -87,13 +88,8 @@ def _moment(day: date, at: time, zone: ZoneInfo) -> datetime:
     if moment.astimezone(zone).replace(tzinfo=None) == local.replace(tzinfo=None):
         return moment
     # A local time that does not occur has two interpretations, with the offsets before and after the change.
-    # The moment of the change is between them.
-    before, after = local.replace(fold=1).astimezone(UTC), moment
+    # The moment of the change, a whole minute, is between them.
+    before = local.replace(fold=1).astimezone(UTC)
     offset = before.astimezone(zone).utcoffset()
-    while after - before > timedelta(seconds=1):
-        middle = before + (after - before) / 2
-        if middle.astimezone(zone).utcoffset() == offset:
-            before = middle
-        else:
-            after = middle
-    return after.replace(microsecond=0)
+    minutes = (before + timedelta(minutes=n) for n in count())
+    return next(it for it in minutes if it.astimezone(zone).utcoffset() != offset)

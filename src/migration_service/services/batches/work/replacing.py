@@ -6,7 +6,8 @@ transaction needs its ledger and an open period there, and nothing may contradic
 What the payload has itself by now is not kept twice.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -81,12 +82,11 @@ def replace_accounts(
         outcomes[version.process_id] = outcome
     replaced = [it for it in versions if isinstance(outcomes[it.process_id], Replaced)]
     if replaced:
-        kept = remove_old_version(session, payloads, added)
-        revert(transaction, [it.process_id for it in replaced])
-        _stage(transaction, supplier, profile, replaced)
-        teams = {it.process_id: accounts[it.process_id].operations_team_id for it in replaced}
-        create_accounts(transaction, teams, again=True)
-        kept.put_back(session)
+        with _without_old_version(session, payloads, added):
+            revert(transaction, [it.process_id for it in replaced])
+            _stage(transaction, supplier, profile, replaced)
+            teams = {it.process_id: accounts[it.process_id].operations_team_id for it in replaced}
+            create_accounts(transaction, teams, again=True)
     return [outcomes[it.process_id] for it in versions]
 
 
@@ -174,13 +174,15 @@ def _explain_misfit(
     return f"is not after {closing}, up to which the ledger is settled now" if is_settled else None
 
 
-def remove_old_version(
+@contextmanager
+def _without_old_version(
     session: Session, accounts: Mapping[int, Mapping[str, Any]], added: Mapping[int, Added]
-) -> "Kept":
-    """Remove what came with the payloads of accounts, except what is needed to move what was added.
+) -> Iterator[None]:
+    """Remove what came with the payloads of accounts. The block creates the new version.
 
     `accounts` has the new payload of each account, and `added` what was added to it. What the payload has by
-    now is removed from what was added. `put_back` has to follow once the new version exists.
+    now is removed from what was added. After the block the rest of that, and messages to customers, are moved
+    to the new version, and what they needed until then is removed.
     """
     account_ids = list(accounts)
     for key, payload in accounts.items():
@@ -190,46 +192,34 @@ def remove_old_version(
             session.execute(_ABSORB_STATEMENTS, {"account_id": key, "ids": bills})
     for statement in renewal_statements():
         session.execute(statement, {"account_ids": account_ids})
-    ledgers = session.scalars(_SET_LEDGERS_ASIDE, {"account_ids": account_ids}).all()
-    customers = session.scalars(_FIND_CUSTOMERS, {"account_ids": account_ids}).all()
-    return Kept(account_ids, list(ledgers), list(customers))
+    ledgers = list(session.scalars(_SET_LEDGERS_ASIDE, {"account_ids": account_ids}))
+    customers = list(session.scalars(_FIND_CUSTOMERS, {"account_ids": account_ids}))
+    yield
+    session.execute(_MOVE_TRANSACTIONS, {"ledgers": ledgers})
+    session.execute(_REMOVE_LEDGERS, {"ledgers": ledgers})
+    _move_emails(session, account_ids, customers)
+    session.execute(_REMOVE_EMAILS, {"customers": customers})
+    session.execute(_REMOVE_CUSTOMERS, {"customers": customers})
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """Rows of the old version that are removed once what refers to them was moved to the new one."""
+def _move_emails(session: Session, account_ids: list[int], customers: list[int]) -> None:
+    """Give each message of old customers to the one with its address, or else to the one at its position.
 
-    account_ids: list[int]
-    ledgers: list[int]
-    customers: list[int]
-
-    def put_back(self, session: Session) -> None:
-        """Move what was added, and messages to customers, to the new version. Remove the rest of the old."""
-        session.execute(_MOVE_TRANSACTIONS, {"ledgers": self.ledgers})
-        session.execute(_REMOVE_LEDGERS, {"ledgers": self.ledgers})
-        self._move_emails(session)
-        session.execute(_REMOVE_EMAILS, {"customers": self.customers})
-        session.execute(_REMOVE_CUSTOMERS, {"customers": self.customers})
-
-    def _move_emails(self, session: Session) -> None:
-        """Give each message to the customer with its address, or else to the one at the same position.
-
-        So nobody is written to twice about an account. One that was not sent yet goes to the new address.
-        """
-        rows = session.execute(_LIST_CUSTOMERS, {"account_ids": self.account_ids}).all()
-        old = [row for row in rows if row.email_id is not None]
-        free = [row for row in rows if row.id not in set(self.customers)]
-        moved: dict[int, int] = {}
-        for same in ("email", "position"):
-            for row in (it for it in old if it.email_id not in moved):
-                key = (row.account_pk, getattr(row, same))
-                fits = (it for it in free if (it.account_pk, getattr(it, same)) == key)
-                fresh = next((it for it in fits if it.email or row.state == EmailState.SENT), None)
-                if fresh is not None:
-                    free.remove(fresh)
-                    moved[row.email_id] = fresh.id
-        values = {"emails": list(moved), "customers": list(moved.values())}
-        session.execute(_MOVE_EMAILS, values)
+    So nobody is written to twice about an account. One that was not sent yet goes to the new address.
+    """
+    rows = session.execute(_LIST_CUSTOMERS, {"account_ids": account_ids}).all()
+    old = [row for row in rows if row.email_id is not None]
+    free = [row for row in rows if row.id not in set(customers)]
+    moved: dict[int, int] = {}
+    for same in ("email", "position"):
+        for row in (it for it in old if it.email_id not in moved):
+            key = (row.account_pk, getattr(row, same))
+            fits = (it for it in free if (it.account_pk, getattr(it, same)) == key)
+            fresh = next((it for it in fits if it.email or row.state == EmailState.SENT), None)
+            if fresh is not None:
+                free.remove(fresh)
+                moved[row.email_id] = fresh.id
+    session.execute(_MOVE_EMAILS, {"emails": list(moved), "customers": list(moved.values())})
 
 
 def _transactions_of(ledger: Mapping[str, Any]) -> list[Mapping[str, Any]]:
