@@ -30,8 +30,8 @@ _MARK_AND_COMMIT = "SELECT leave_mark('{mark}'); COMMIT"
 # While the transaction is still being committed, this waits for it. If it was not, it never will be, because
 # its key is taken. The row of the question has another claim.
 _ASK = """
-    INSERT INTO idempotency_key (organisation_id, endpoint, key, request_sha256, claim_id, leased_until)
-    VALUES (0, 'commit', %s, '', %s, now()) ON CONFLICT DO NOTHING"""
+    INSERT INTO idempotency_key (organisation_id, endpoint, key, request_sha256, claim_id)
+    VALUES (0, 'commit', %s, '', %s) ON CONFLICT DO NOTHING"""
 _FIND = "SELECT claim_id FROM idempotency_key WHERE organisation_id = 0 AND endpoint = %s AND key = %s"
 _NOBODY = UUID(int=0)
 

@@ -81,18 +81,3 @@ class OperatorSession(Base):
     ended_at: Mapped[datetime | None]
     end_reason: Mapped[str | None]
     address: Mapped[str | None]
-
-
-class OperatorForm(Base):
-    """A submitted form of the console, for processes of the version before this one only.
-
-    Now the form has an idempotency key.
-    """
-
-    __tablename__ = "operator_form"
-
-    token: Mapped[UUID] = mapped_column(primary_key=True)
-    operator_session_id: Mapped[UUID] = mapped_column(ForeignKey(OperatorSession.id, ondelete="CASCADE"))
-    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    message: Mapped[str]
-    location: Mapped[str]

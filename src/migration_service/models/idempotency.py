@@ -23,8 +23,6 @@ class IdempotencyKey(Base):
     request_sha256: Mapped[bytes] = mapped_column(LargeBinary)
     #: For the process endpoint, the id of the attempt. For those of webhooks, the id of the webhook.
     claim_id: Mapped[UUID]
-    #: For processes of the version before this one only, which claimed a key before they acted.
-    leased_until: Mapped[datetime]
     #: The answer. None if it is the outcome of the attempt.
     status: Mapped[int | None]
     headers: Mapped[dict[str, Any] | None]

@@ -131,7 +131,7 @@ ORGANISATION = "organisation"
 #: Tables of the whole service: its operators and settings, the chain of the audit, and messages to the people
 #: who run it.
 OF_THE_SERVICE = {
-    *("operator", "operator_organisation", "operator_session", "operator_form"),
+    *("operator", "operator_organisation", "operator_session"),
     *("service_limit", "backup", "audit_day", "event_history", "alert_email"),
 }
 #: Tables with rows that belong to an organisation, or to all of them if it is null.

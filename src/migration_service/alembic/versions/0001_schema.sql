@@ -157,24 +157,12 @@ CREATE TABLE operator_session (
 CREATE INDEX ix_operator_session_operator_id ON operator_session (operator_id);
 CREATE INDEX ix_operator_session_created_at ON operator_session (created_at);
 
-CREATE TABLE operator_form (
-    token uuid CONSTRAINT pk_operator_form PRIMARY KEY,
-    operator_session_id uuid NOT NULL
-        CONSTRAINT fk_operator_form_operator_session_id
-        REFERENCES operator_session (id) ON DELETE CASCADE,
-    created_at timestamptz NOT NULL DEFAULT now(),
-    message text NOT NULL,
-    location text NOT NULL
-);
-CREATE INDEX ix_operator_form_operator_session_id ON operator_form (operator_session_id);
-
 CREATE TABLE idempotency_key (
     organisation_id bigint,
     endpoint text,
     key text,
     request_sha256 bytea NOT NULL,
     claim_id uuid NOT NULL,
-    leased_until timestamptz NOT NULL,
     status bigint,
     headers jsonb,
     body bytea,
@@ -195,8 +183,8 @@ BEGIN
     IF pg_current_xact_id_if_assigned() IS NULL THEN
         RETURN false;
     END IF;
-    INSERT INTO idempotency_key (organisation_id, endpoint, key, request_sha256, claim_id, leased_until)
-    VALUES (0, 'commit', mark, '', mark, now());
+    INSERT INTO idempotency_key (organisation_id, endpoint, key, request_sha256, claim_id)
+    VALUES (0, 'commit', mark, '', mark);
     RETURN true;
 END $$;
 

@@ -166,17 +166,16 @@ _FIND = f"""
     WHERE organisation_id = %(organisation_id)s AND endpoint = %(endpoint)s AND key = %(key)s AND {_COUNTS}
 """
 
-# `leased_until` is for processes of the version before, which claim a key before they act.
 _KEEP = f"""
     INSERT INTO idempotency_key
         (organisation_id, endpoint, key, request_sha256, claim_id, status, headers, body, import_supplier,
-         external_account_number, leased_until)
+         external_account_number)
     VALUES (%(organisation_id)s, %(endpoint)s, %(key)s, %(sha256)s, %(claim_id)s, %(status)s, %(headers)s,
-            %(body)s, %(import_supplier)s, %(external_account_number)s, now())
+            %(body)s, %(import_supplier)s, %(external_account_number)s)
     ON CONFLICT (organisation_id, endpoint, key) DO UPDATE
     SET request_sha256 = excluded.request_sha256, claim_id = excluded.claim_id, status = excluded.status,
         headers = excluded.headers, body = excluded.body, import_supplier = excluded.import_supplier,
-        external_account_number = excluded.external_account_number, leased_until = now(), created_at = now()
+        external_account_number = excluded.external_account_number, created_at = now()
     WHERE NOT {_COUNTS}
     RETURNING key
 """

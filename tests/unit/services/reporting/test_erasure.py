@@ -203,8 +203,8 @@ def test_answers_and_reasons_about_the_account_go(
     for supplier, number in ((known, "1"), (known, "2"), (other, "1")):
         numbered = {"external_account_number": number}
         keys = {"organisation_id": supplier.organisation_id, "import_supplier": supplier.code, **numbered}
-        claim = {"claim_id": new_id(), "leased_until": _LONG_AGO}
-        rows.add(session, IdempotencyKey(endpoint="e", key=number, request_sha256=b"", **keys, **claim))
+        key = IdempotencyKey(endpoint="e", key=number, request_sha256=b"", claim_id=new_id(), **keys)
+        rows.add(session, key)
         keys = {"import_supplier_id": supplier.id, **numbered}
         rows.add(session, Acknowledgement(**keys, reason="x", acknowledged_by="x"))
         rows.add(session, OldFigure(**keys, line_number=int(number), figures={}))
