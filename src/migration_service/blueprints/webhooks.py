@@ -18,7 +18,7 @@ from migration_service.models import WebhookEndpoint
 from migration_service.schemas import webhooks
 from migration_service.schemas.paging import page_arguments, row_id
 from migration_service.services.webhooks import deliveries, endpoints
-from migration_service.services.webhooks.setup import address_rules, seal
+from migration_service.services.webhooks.secrets import Seal
 from migration_service.states import DeliveryState
 
 blueprint = make_blueprint("webhooks", "webhooks", "Have events sent to you, signed, as they happen.")
@@ -31,11 +31,15 @@ _VALUE_ERRORS = (errors.WebhookUrlError, errors.ImportSupplierNotFoundInBodyErro
 
 def _close(body: bytes) -> bytes:
     """Return an answer that has a secret as it is kept for a repeated request."""
-    return seal(resources().settings).close(body.decode()).encode()
+    return _seal().close(body.decode()).encode()
 
 
 def _open(kept: bytes) -> bytes:
-    return seal(resources().settings).open(kept.decode()).encode()
+    return _seal().open(kept.decode()).encode()
+
+
+def _seal() -> Seal:
+    return Seal(resources().settings.webhook_keys)
 
 
 @blueprint.post("/", endpoint="create_webhook")
@@ -54,10 +58,10 @@ def create(body: dict[str, Any]) -> Response:
     The response has the secret with which you verify messages. It is not shown again. Events that happen from
     now on are sent.
     """
-    settings = resources().settings
+    rules = endpoints.address_rules(resources().settings)
     with resources().Session.begin() as session:
         endpoint, secret = endpoints.create_endpoint(
-            session, caller().organisation_id, address_rules(settings), seal(settings), body, caller=_caller()
+            session, caller().organisation_id, rules, _seal(), body, caller=caller()
         )
         report = _dump(session, endpoint) | {"secret": secret}
         location = url_for("webhooks.get_webhook", webhook_id=endpoint.id)
@@ -73,9 +77,7 @@ def list_all() -> Response:
     At most 50, the oldest first.
     """
     with resources().Session.begin() as session:
-        found = endpoints.list_endpoints(
-            session, organisation_ids=[caller().organisation_id], caller=_caller()
-        )
+        found = endpoints.list_endpoints(session, caller())
     return jsonify(webhooks.WebhookAnswerSchema(many=True).dump(found))
 
 
@@ -102,8 +104,8 @@ def change(body: dict[str, Any], webhook_id: str) -> Response:
     """
     with resources().Session.begin() as session:
         endpoint = _find(session, webhook_id, lock=True)
-        rules = address_rules(resources().settings)
-        endpoints.change_endpoint(session, endpoint, rules, body, caller=_caller())
+        rules = endpoints.address_rules(resources().settings)
+        endpoints.change_endpoint(session, endpoint, rules, body, caller=caller())
         return jsonify(_dump(session, endpoint))
 
 
@@ -134,7 +136,7 @@ def rotate(body: dict[str, Any], webhook_id: str) -> Response:
     """
     with resources().Session.begin() as session:
         endpoint = _find(session, webhook_id, lock=True)
-        secret = endpoints.rotate_secret(session, endpoint, seal(resources().settings), **body)
+        secret = endpoints.rotate_secret(session, endpoint, _seal(), **body)
         return answer_with_effect(session, {"secret": secret}, 200, closed=_close, subject=endpoint.id)
 
 
@@ -226,12 +228,7 @@ def send_again(body: dict[str, Any], webhook_id: str) -> Response:
 
 
 def _find(session: Session, webhook_id: str, *, lock: bool = False) -> WebhookEndpoint:
-    owner = caller().organisation_id
-    return endpoints.get_endpoint(session, webhook_id, organisation_id=owner, caller=_caller(), lock=lock)
-
-
-def _caller() -> endpoints.WebhookCaller:
-    return endpoints.WebhookCaller(caller().api_key_id, caller().import_supplier_ids)
+    return endpoints.get_endpoint(session, webhook_id, caller(), lock=lock)
 
 
 def _dump(session: Session, endpoint: WebhookEndpoint) -> dict[str, Any]:

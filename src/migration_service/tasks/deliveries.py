@@ -20,16 +20,15 @@ from sqlalchemy.orm import Session
 
 from migration_service.config import SettingsError
 from migration_service.connections import log_if_unavailable
-from migration_service.destinations.http import HttpDestination
 from migration_service.models import AlertEmail, CustomerEmail
 from migration_service.outgoing.guarded import GuardedClient
 from migration_service.services.alerts.messages import record_alerts
 from migration_service.services.deliveries.sender import Sender
 from migration_service.services.emails.customer_emails import release_due
 from migration_service.services.emails.outbox import Emails, has_work, hold_due, mail_server, new_breaker
-from migration_service.services.webhooks.endpoints import has_endpoints
+from migration_service.services.webhooks.endpoints import address_rules, has_endpoints
 from migration_service.services.webhooks.outbox import Webhooks
-from migration_service.services.webhooks.setup import address_rules, seal
+from migration_service.services.webhooks.secrets import Seal
 from migration_service.services.webhooks.switching import switch_off_failing
 from migration_service.tasks.app import MigrationCelery, celery_app
 from migration_service.tasks.names import SEND_DELIVERIES
@@ -126,7 +125,7 @@ def _sender(app: MigrationCelery) -> Sender:
     """Return the sender of this process. Its messages stay on their way between two tasks."""
     if app not in _SENDERS:
         settings, resources = app.settings, app.resources
-        webhooks = Webhooks(HttpDestination(GuardedClient(address_rules(settings))), seal(settings))
+        webhooks = Webhooks(GuardedClient(address_rules(settings)), Seal(settings.webhook_keys))
         emails: list[Emails] = []
         try:
             server, breaker = mail_server(settings), new_breaker()

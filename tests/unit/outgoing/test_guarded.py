@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 import trustme
 
-from migration_service.destinations.http import HttpDestination
-from migration_service.destinations.protocol import Message
 from migration_service.outgoing.guarded import GuardedClient, RequestLimits
 from migration_service.outgoing.rules import AddressNotAllowedError, AddressRules
+from migration_service.services.webhooks.posting import post
 from migration_service.states import DeliveryFailure
 from support.receivers import Receiver, receiving
 from support.servers import wait_until
@@ -31,7 +30,7 @@ def receiver() -> Iterator[Receiver]:
 
 def _send(url: str, rules: AddressRules = LOOPBACK, **limits: float) -> tuple[int | None, str | None]:
     client = GuardedClient(rules, RequestLimits(**limits))  # type: ignore[arg-type]
-    outcome = HttpDestination(client).send(Message(url, {"webhook-id": "1"}, b"{}"))
+    outcome = post(client, url, {"webhook-id": "1"}, b"{}")
     client.close()
     return outcome.status, outcome.failure
 
@@ -113,9 +112,8 @@ def test_more_messages_at_once_than_connections_are_kept_open_are_no_warning(
 ) -> None:
     receiver.manner = "hang"
     client = GuardedClient(LOOPBACK, RequestLimits(connections=1))
-    message = Message(receiver.url, {"webhook-id": "1"}, b"{}")
     with ThreadPoolExecutor(4) as threads:
-        sent = [threads.submit(HttpDestination(client).send, message) for _ in range(4)]
+        sent = [threads.submit(post, client, receiver.url, {}, b"{}") for _ in range(4)]
         wait_until(lambda: len(receiver.requests) == 4, "all are on their way")
         receiver.answer(200)
         receiver.let_go.set()
@@ -152,6 +150,6 @@ def test_a_body_does_not_wait_until_its_headers_are_acknowledged(
 
     monkeypatch.setattr(socket, "create_connection", remember)
     client = GuardedClient(LOOPBACK, RequestLimits())
-    HttpDestination(client).send(Message(receiver.url, {"webhook-id": "1"}, b"{}"))
+    post(client, receiver.url, {"webhook-id": "1"}, b"{}")
     assert [bool(it.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)) for it in opened] == [True]
     client.close()

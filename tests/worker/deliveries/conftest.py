@@ -15,7 +15,6 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
-from migration_service.destinations.http import HttpDestination
 from migration_service.models import WebhookDelivery, WebhookEndpoint
 from migration_service.outgoing.guarded import GuardedClient, RequestLimits
 from migration_service.outgoing.rules import AddressRules
@@ -50,7 +49,7 @@ class Hooks:
         self.sender = self.new_sender()
 
     def new_sender(self) -> Sender:
-        return Sender(self.sessions, [Webhooks(HttpDestination(self.client), self.seal)])
+        return Sender(self.sessions, [Webhooks(self.client, self.seal)])
 
     def add(self, url: str, **values: Any) -> tuple[UUID, str]:
         """Create an endpoint. Return its id and secret."""
@@ -62,12 +61,12 @@ class Hooks:
 
     def change(self, endpoint_id: UUID, **values: Any) -> None:
         with self.sessions.begin() as session:
-            endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
+            endpoint = get_endpoint(session, endpoint_id, None)
             change_endpoint(session, endpoint, RULES, values)
 
     def get(self, endpoint_id: UUID) -> WebhookEndpoint:
         with self.sessions.begin() as session:
-            return get_endpoint(session, endpoint_id, organisation_id=None)
+            return get_endpoint(session, endpoint_id, None)
 
     def tell(
         self, number: int = 1, type: EventType = EventType.ACCOUNT_CREATED, *, with_supplier: bool = True

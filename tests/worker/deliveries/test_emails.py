@@ -16,10 +16,9 @@ from sqlalchemy import func, select, update
 
 from migration_service.db.base import new_id
 from migration_service.db.sql import OpenTransaction
-from migration_service.destinations.protocol import Outcome
 from migration_service.models import Account, AlertEmail, Customer, CustomerEmail
 from migration_service.schemas.events import EventType
-from migration_service.services.deliveries.claims import LEASE_SECONDS, Lanes, Sent
+from migration_service.services.deliveries.claims import LEASE_SECONDS, Lanes, Outcome, Sent
 from migration_service.services.deliveries.sender import Sender
 from migration_service.services.emails.outbox import (
     MOST_AN_HOUR,

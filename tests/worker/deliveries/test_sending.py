@@ -13,12 +13,19 @@ from sqlalchemy import select, text
 from sqlalchemy.exc import OperationalError
 from standardwebhooks import WebhookVerificationError
 
-from migration_service.destinations.http import HttpDestination
-from migration_service.destinations.protocol import Outcome
 from migration_service.errors import TooManyRedeliveriesError
 from migration_service.models import AuditEntry, WebhookAttempt
 from migration_service.schemas.events import EventType
-from migration_service.services.deliveries.claims import LEASE_SECONDS, QUICK, SLOW, Claim, Lanes, Rooms, Sent
+from migration_service.services.deliveries.claims import (
+    LEASE_SECONDS,
+    QUICK,
+    SLOW,
+    Claim,
+    Lanes,
+    Outcome,
+    Rooms,
+    Sent,
+)
 from migration_service.services.events.recording import record
 from migration_service.services.webhooks import deliveries
 from migration_service.services.webhooks.endpoints import get_endpoint, remove_endpoint, rotate_secret
@@ -140,7 +147,7 @@ def test_after_the_last_attempt_a_delivery_has_failed_and_can_be_asked_for_again
     receiver.answer(200)
     receiver.requests.clear()
     with hooks.sessions.begin() as session:
-        endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
+        endpoint = get_endpoint(session, endpoint_id, None)
         first = deliveries.get_delivery(session, endpoint, hooks.deliveries()[0].id)
         since = endpoint.created_at - timedelta(seconds=1)
         deliveries.redeliver(session, endpoint, first)
@@ -153,10 +160,10 @@ def test_after_the_last_attempt_a_delivery_has_failed_and_can_be_asked_for_again
     assert len({event["id"] for event in receiver.verified(secret)}) == 2
     beside_id, _ = hooks.add(receiver.url)
     with hooks.sessions.begin() as session:
-        endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
+        endpoint = get_endpoint(session, endpoint_id, None)
         assert deliveries.redeliver_since(session, endpoint, since, only_failed=True) == 0
         assert deliveries.redeliver_since(session, endpoint, since, only_failed=False) == 2
-        beside = get_endpoint(session, beside_id, organisation_id=None)
+        beside = get_endpoint(session, beside_id, None)
         assert deliveries.redeliver_since(session, beside, since, only_failed=True) == 0, "it had no failures"
 
 
@@ -177,7 +184,7 @@ def test_status_410_switches_off_and_tells_but_replays_are_sent(hooks: Hooks, re
     hooks.send()
     assert receiver.requests == []
     with hooks.sessions.begin() as session:
-        endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
+        endpoint = get_endpoint(session, endpoint_id, None)
         deliveries.send_test(session, endpoint)
         newer = rotate_secret(session, endpoint, hooks.seal, overlap_hours=0)
         since = endpoint.created_at - timedelta(seconds=1)
@@ -214,7 +221,7 @@ def test_failed_replays_do_not_count(hooks: Hooks, receiver: Receiver) -> None:
     endpoint_id, _ = hooks.add(receiver.url)
     receiver.answer(500)
     with hooks.sessions.begin() as session:
-        deliveries.send_test(session, get_endpoint(session, endpoint_id, organisation_id=None))
+        deliveries.send_test(session, get_endpoint(session, endpoint_id, None))
     hooks.send(until=lambda: receiver.requests)
     hooks.send()
     assert hooks.get(endpoint_id).failing_since is None
@@ -228,7 +235,7 @@ def test_failed_replays_do_not_count(hooks: Hooks, receiver: Receiver) -> None:
 def test_what_fails_while_another_arrives_does_not_count(hooks: Hooks, receiver: Receiver) -> None:
     endpoint_id, _ = hooks.add(receiver.url)
     hooks.tell(2)
-    webhooks = Webhooks(HttpDestination(hooks.client), hooks.seal)
+    webhooks = Webhooks(hooks.client, hooks.seal)
     with hooks.sessions.begin() as session:
         claims = webhooks.claim(session, Rooms(2, {endpoint_id: 2}, {}, 2))
         came = zip(claims, (Outcome(), Outcome(failure=DeliveryFailure.STATUS)), strict=True)
@@ -259,11 +266,11 @@ def test_two_who_ask_at_the_same_time_have_each_event_sent_once(hooks: Hooks, re
 
     def ask() -> int:
         with hooks.sessions.begin() as session:
-            endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
+            endpoint = get_endpoint(session, endpoint_id, None)
             return deliveries.redeliver_since(session, endpoint, endpoint.created_at, only_failed=False)
 
     with ThreadPoolExecutor() as threads, hooks.sessions.begin() as session:
-        endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
+        endpoint = get_endpoint(session, endpoint_id, None)
         assert deliveries.redeliver_since(session, endpoint, endpoint.created_at, only_failed=False) == 3
         second = threads.submit(ask)
         wait_until(lambda: hooks.run(_LOCKED), "the second waits for the first")
@@ -289,19 +296,19 @@ def test_a_redelivery_has_what_its_endpoint_wants_since_then(hooks: Hooks, recei
 
     def count_again(endpoint_id: UUID, since: datetime, *, only_failed: bool = False) -> int:
         with hooks.sessions() as session:
-            endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
+            endpoint = get_endpoint(session, endpoint_id, None)
             return deliveries.redeliver_since(session, endpoint, since, only_failed=only_failed)
 
     assert [count_again(it, first) for it in ids] == [2, 1, 1]
     assert [count_again(ids[0], it) for it in (first + later, second, second + later)] == [1, 1, 0]
     with hooks.sessions.begin() as session:
-        endpoint = get_endpoint(session, ids[0], organisation_id=None)
+        endpoint = get_endpoint(session, ids[0], None)
         assert deliveries.redeliver_since(session, endpoint, first, only_failed=False) == 2
         deliveries.send_test(session, endpoint)
     hooks.run("UPDATE webhook_delivery SET state = 'FAILED', settled_at = now(), created_at = :at", at=first)
     assert [count_again(ids[0], it, only_failed=True) for it in (first, first + later)] == [2, 0]
     with hooks.sessions() as session, patch.object(deliveries, "MOST_REDELIVERIES", 1):
-        endpoint = get_endpoint(session, ids[0], organisation_id=None)
+        endpoint = get_endpoint(session, ids[0], None)
         session.execute(text("UPDATE webhook_delivery SET created_at = now() - interval '1 day'"))
         deliveries.send_test(session, endpoint)
         session.execute(text("UPDATE webhook_delivery SET is_replay = false"))
@@ -317,7 +324,7 @@ def test_old_deliveries_are_removed_also_those_that_nobody_will_send(
     hooks.tell(3)
     kept, _ = hooks.add(receiver.url)
     with hooks.sessions.begin() as session:
-        remove_endpoint(session, get_endpoint(session, endpoint_id, organisation_id=None))
+        remove_endpoint(session, get_endpoint(session, endpoint_id, None))
 
     def remove(removed_ago: str) -> int:
         with hooks.sessions.begin() as session:
@@ -333,7 +340,7 @@ def test_old_deliveries_are_removed_also_those_that_nobody_will_send(
 def test_during_the_overlap_both_secrets_sign(hooks: Hooks, receiver: Receiver) -> None:
     endpoint_id, old = hooks.add(receiver.url)
     with hooks.sessions.begin() as session:
-        endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
+        endpoint = get_endpoint(session, endpoint_id, None)
         new = rotate_secret(session, endpoint, hooks.seal, overlap_hours=1)
     hooks.tell()
     hooks.send()

@@ -11,7 +11,7 @@ import pytest
 
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
-from migration_service.services.webhooks.setup import seal
+from migration_service.services.webhooks.secrets import Seal
 from migration_service.tasks import deliveries
 from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.deliveries import send_deliveries, sweep_deliveries
@@ -29,7 +29,7 @@ def celery(migrated: Settings, hooks: Hooks) -> Iterator[MigrationCelery]:
     settings = replace(migrated, webhook_http=True, webhook_networks="127.0.0.0/8")
     celery = create_celery(settings)
     celery.set_current()
-    hooks.seal = seal(settings)
+    hooks.seal = Seal(settings.webhook_keys)
     with patch.object(deliveries, "SEND_SECONDS", 1.0):
         yield celery
     sender = deliveries._SENDERS.pop(celery, None)

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from sqlalchemy.orm import Session
 
-from migration_service.destinations.protocol import Outcome
+from migration_service.states import DeliveryFailure
 
 #: Seconds after which a worker that took a message counts as dead.
 LEASE_SECONDS = 90
@@ -23,6 +23,20 @@ SLOW_SECONDS = 1.0
 QUICK, SLOW = 96, 288
 #: The most messages on their way to one destination, unless a claim says otherwise.
 WIDEST = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of an attempt to send a message."""
+
+    #: The status of the answer, or None if the destination has none, or did not answer.
+    status: int | None = None
+    #: Why it failed, or None if the message was delivered.
+    failure: DeliveryFailure | None = None
+    #: The first characters of the answer.
+    answer: str = ""
+    #: Seconds for which the destination wants no messages, or None if it did not say.
+    retry_after: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,8 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.destinations.protocol import Outcome
 from migration_service.log import request_id
-from migration_service.services.deliveries.claims import QUICK, SLOW, Lanes, Outbox, Sent
+from migration_service.services.deliveries.claims import QUICK, SLOW, Lanes, Outbox, Outcome, Sent
 from migration_service.states import DeliveryFailure
 
 logger = logging.getLogger(__name__)

@@ -24,7 +24,6 @@ from sqlalchemy.orm import Session
 from migration_service import states
 from migration_service.config import Settings, SettingsError
 from migration_service.connections import log_if_unavailable
-from migration_service.destinations.protocol import Outcome
 from migration_service.emails import messages
 from migration_service.emails.smtp import (
     EmailDelayedError,
@@ -35,7 +34,7 @@ from migration_service.emails.smtp import (
 )
 from migration_service.models import AlertEmail, CustomerEmail
 from migration_service.payment_vendors.breaker import CircuitBreaker
-from migration_service.services.deliveries.claims import LEASE_SECONDS, Claim, Rooms, Sent
+from migration_service.services.deliveries.claims import LEASE_SECONDS, Claim, Outcome, Rooms, Sent
 from migration_service.states import DeliveryFailure, EmailState
 
 logger = logging.getLogger(__name__)

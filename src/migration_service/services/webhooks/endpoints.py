@@ -1,7 +1,7 @@
 """The endpoints of an organisation: who gets which events."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -9,18 +9,13 @@ from uuid import UUID
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from migration_service import errors
+from migration_service.config import Settings
 from migration_service.db.base import new_id
-from migration_service.errors import (
-    ImportSupplierNotFoundInBodyError,
-    ServiceError,
-    TooManyWebhooksError,
-    WebhookNotFoundError,
-    WebhookUrlError,
-    raise_all,
-)
 from migration_service.models import ImportSupplier, Organisation, WebhookEndpoint
 from migration_service.outgoing.rules import AddressRules, show_url
 from migration_service.schemas.webhooks import OperatorsChangeSchema
+from migration_service.services.access.callers import Caller
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.idempotency.keys import void_answers
 from migration_service.services.setup.suppliers import find_import_supplier
@@ -31,25 +26,6 @@ from migration_service.states import EndpointOff
 MOST_ENDPOINTS = 50
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookCaller:
-    """Who manages webhooks: a client with a key, or an operator, who is bound to organisations at most."""
-
-    api_key_id: int | None = None
-    #: The import suppliers that the caller is limited to, or None for all.
-    import_supplier_ids: frozenset[int] | None = None
-
-    def limits(self) -> list[int] | None:
-        """Return the import suppliers of an endpoint that gets all events that the caller may see."""
-        return None if self.import_supplier_ids is None else sorted(self.import_supplier_ids)
-
-    def sees(self) -> list[Any]:
-        """Return the condition that the caller may see all events of an endpoint."""
-        limits = self.limits()
-        return [] if limits is None else [WebhookEndpoint.import_supplier_ids.contained_by(limits)]
-
-
-OPERATOR = WebhookCaller()
 #: The names of the routes whose answers are kept for requests with a key.
 _ANSWERING = [
     f"webhooks.{it}"
@@ -61,6 +37,11 @@ PLAIN = frozenset(OperatorsChangeSchema().fields) - {"event_types", "import_supp
 _NOT_AUDITED = {"email", "description", "url"}
 
 
+def address_rules(settings: Settings) -> AddressRules:
+    """Return where webhooks may be sent."""
+    return AddressRules.from_texts(settings.webhook_networks, allows_http=settings.webhook_http)
+
+
 def create_endpoint(
     session: Session,
     organisation_id: int,
@@ -68,22 +49,23 @@ def create_endpoint(
     seal: Seal,
     values: Mapping[str, Any],
     *,
-    caller: WebhookCaller = OPERATOR,
+    caller: Caller | None = None,
 ) -> tuple[WebhookEndpoint, str]:
     """Create an endpoint, and return it with its secret, which is not shown again.
 
-    `values` are those of `change_endpoint`, with `url`, which is required. An endpoint of a caller who is
-    limited to import suppliers gets the events of these only. Raise WebhookUrlError, TooManyWebhooksError,
-    ImportSupplierNotFoundInBodyError and PermissionDeniedError.
+    `values` are those of `change_endpoint`, with `url`, which is required. `caller` is None for an operator.
+    An endpoint of a caller who is limited to import suppliers gets the events of these only. Raise
+    WebhookUrlError, TooManyWebhooksError, ImportSupplierNotFoundInBodyError and PermissionDeniedError.
     """
     session.execute(
         select(Organisation.id).where(Organisation.id == organisation_id).with_for_update(key_share=True)
     )
     mine = (WebhookEndpoint.organisation_id == organisation_id, WebhookEndpoint.removed_at.is_(None))
     if session.scalars(select(func.count()).where(*mine)).one() >= MOST_ENDPOINTS:
-        raise TooManyWebhooksError
-    endpoint = WebhookEndpoint(id=new_id(), organisation_id=organisation_id, api_key_id=caller.api_key_id)
-    endpoint.import_supplier_ids = caller.limits()
+        raise errors.TooManyWebhooksError
+    endpoint = WebhookEndpoint(id=new_id(), organisation_id=organisation_id)
+    endpoint.api_key_id = caller.api_key_id if caller else None
+    endpoint.import_supplier_ids = _limits_of(caller)
     _set(session, endpoint, rules, values, caller)
     if not values.get("enabled", True):
         _switch(endpoint, on=False)
@@ -100,7 +82,7 @@ def change_endpoint(
     rules: AddressRules,
     values: Mapping[str, Any],
     *,
-    caller: WebhookCaller = OPERATOR,
+    caller: Caller | None = None,
 ) -> None:
     """Change the given values of an endpoint.
 
@@ -143,37 +125,35 @@ def has_endpoints(session: Session) -> bool:
 
 
 def get_endpoint(
-    session: Session,
-    webhook_id: str | UUID,
-    *,
-    organisation_id: int | None,
-    caller: WebhookCaller = OPERATOR,
-    lock: bool = False,
+    session: Session, webhook_id: str | UUID, caller: Caller | None, *, lock: bool = False
 ) -> WebhookEndpoint:
-    """Return the endpoint of the organisation, or of any if None. Raise WebhookNotFoundError."""
+    """Return the endpoint, if the caller may see it, or any for an operator (None).
+
+    Raise WebhookNotFoundError.
+    """
     try:
         wanted = UUID(str(webhook_id))
     except ValueError:
-        raise WebhookNotFoundError(found=webhook_id) from None
-    conditions = [WebhookEndpoint.id == wanted, WebhookEndpoint.removed_at.is_(None), *caller.sees()]
-    if organisation_id is not None:
-        conditions.append(WebhookEndpoint.organisation_id == organisation_id)
-    statement = select(WebhookEndpoint).where(*conditions)
+        raise errors.WebhookNotFoundError(found=webhook_id) from None
+    statement = select(WebhookEndpoint).where(WebhookEndpoint.id == wanted, *_are_seen_by(caller))
     endpoint = session.scalar(statement.with_for_update(key_share=True) if lock else statement)
     if endpoint is None:
-        raise WebhookNotFoundError(found=webhook_id)
+        raise errors.WebhookNotFoundError(found=webhook_id)
     return endpoint
 
 
 def list_endpoints(
     session: Session,
+    caller: Caller | None,
     *,
     organisation_ids: Sequence[int] | None = None,
     endpoint_id: UUID | None = None,
-    caller: WebhookCaller = OPERATOR,
 ) -> Sequence[WebhookEndpoint]:
-    """Return the endpoints of these organisations, or of all if None, the oldest first."""
-    conditions = [WebhookEndpoint.removed_at.is_(None), *caller.sees()]
+    """Return the endpoints that the caller may see, or an operator (None) of these organisations or of all.
+
+    The oldest is first.
+    """
+    conditions = _are_seen_by(caller)
     if organisation_ids is not None:
         conditions.append(WebhookEndpoint.organisation_id.in_(organisation_ids))
     if endpoint_id is not None:
@@ -200,8 +180,24 @@ def list_endpoints(
 def report_endpoint(session: Session, endpoint: WebhookEndpoint) -> WebhookEndpoint:
     """Return an endpoint as it is now, with the names that a response has."""
     session.flush()
-    (report,) = list_endpoints(session, endpoint_id=endpoint.id)
+    (report,) = list_endpoints(session, None, endpoint_id=endpoint.id)
     return report
+
+
+def _are_seen_by(caller: Caller | None) -> list[Any]:
+    """Return the conditions for endpoints of which the caller may see all events."""
+    conditions: list[Any] = [WebhookEndpoint.removed_at.is_(None)]
+    if caller is not None:
+        conditions.append(WebhookEndpoint.organisation_id == caller.organisation_id)
+    if (limits := _limits_of(caller)) is not None:
+        conditions.append(WebhookEndpoint.import_supplier_ids.contained_by(limits))
+    return conditions
+
+
+def _limits_of(caller: Caller | None) -> list[int] | None:
+    """Return the import suppliers of an endpoint that gets all events that the caller may see."""
+    limits = caller.import_supplier_ids if caller else None
+    return None if limits is None else sorted(limits)
 
 
 def _set(
@@ -209,19 +205,19 @@ def _set(
     endpoint: WebhookEndpoint,
     rules: AddressRules,
     values: Mapping[str, Any],
-    caller: WebhookCaller,
+    caller: Caller | None,
 ) -> None:
-    found: list[ServiceError] = []
+    found: list[errors.ServiceError] = []
     if "url" in values:
         try:
             rules.check_url(values["url"])
         except ValueError as error:
-            found.append(WebhookUrlError(str(error)))
+            found.append(errors.WebhookUrlError(str(error)))
     if "import_suppliers" in values:
         codes, owner = values["import_suppliers"], endpoint.organisation_id
-        ids = caller.limits() if codes is None else _find(session, codes, owner, found)
+        ids = _limits_of(caller) if codes is None else _find(session, codes, owner, found)
         endpoint.import_supplier_ids = ids
-    raise_all(found)
+    errors.raise_all(found)
     for name in PLAIN & values.keys():
         setattr(endpoint, name, values[name])
     if "event_types" in values:
@@ -229,16 +225,16 @@ def _set(
 
 
 def _find(
-    session: Session, codes: Sequence[str], organisation_id: int, errors: list[ServiceError]
+    session: Session, codes: Sequence[str], organisation_id: int, wrong: list[errors.ServiceError]
 ) -> list[int]:
     """Return the ids of these import suppliers. Add an error for each that there is not."""
     found = set()
     for place, code in enumerate(codes):
         supplier = find_import_supplier(session, code, organisation_id=organisation_id)
         if supplier is None:
-            error = ImportSupplierNotFoundInBodyError(found=code)
+            error = errors.ImportSupplierNotFoundInBodyError(found=code)
             error.errors = [replace(it, attr=f"import_suppliers.{place}") for it in error.errors]
-            errors.append(error)
+            wrong.append(error)
         else:
             found.add(supplier.id)
     return sorted(found)

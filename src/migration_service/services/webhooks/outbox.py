@@ -14,11 +14,11 @@ from sqlalchemy.orm import Session
 from migration_payloads.moments import write_moment
 from migration_payloads.schemas.json import encode_json
 from migration_service.config import SettingsError
-from migration_service.destinations.http import HttpDestination
-from migration_service.destinations.protocol import Message, Outcome
-from migration_service.services.deliveries.claims import LEASE_SECONDS, Claim, Rooms, Sent
+from migration_service.outgoing.guarded import GuardedClient
+from migration_service.services.deliveries.claims import LEASE_SECONDS, Claim, Outcome, Rooms, Sent
 from migration_service.services.events.reading import EVENT_JSON
 from migration_service.services.webhooks.deliveries import TEST_TYPE
+from migration_service.services.webhooks.posting import post
 from migration_service.services.webhooks.secrets import Seal, sign
 from migration_service.services.webhooks.switching import switch_off
 from migration_service.states import DeliveryFailure, DeliveryState, EndpointOff
@@ -49,8 +49,8 @@ class WebhookClaim(Claim):
 class Webhooks:
     """The deliveries of events."""
 
-    def __init__(self, destination: HttpDestination, seal: Seal) -> None:
-        self._destination = destination
+    def __init__(self, client: GuardedClient, seal: Seal) -> None:
+        self._client = client
         self._seal = seal
 
     def claim(self, session: Session, rooms: Rooms) -> Sequence[WebhookClaim]:
@@ -87,7 +87,7 @@ class Webhooks:
             "webhook-timestamp": str(timestamp),
             "webhook-signature": sign(content, message_id=message_id, timestamp=timestamp, secrets=keys),
         }
-        return self._destination.send(Message(claim.url, headers, content))
+        return post(self._client, claim.url, headers, content)
 
     def record(self, session: Session, sent: Sequence[Sent[WebhookClaim]]) -> None:
         """Record attempts and their consequences."""

@@ -10,17 +10,17 @@ from werkzeug.wrappers import Response
 from wtforms import EmailField
 from wtforms.validators import Length
 
+from migration_payloads.schemas.base import load
 from migration_service.blueprints.console.access import current_operator, sees
 from migration_service.blueprints.console.acting import Act, ActionForm, add_acts
 from migration_service.blueprints.console.languages import _, _l, mark
 from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.blueprints.requests.resources import resources
-from migration_service.errors import WebhookNotFoundError
+from migration_service.errors import RequestFailedValidationError, WebhookNotFoundError
 from migration_service.models import WebhookEndpoint
 from migration_service.outgoing.rules import show_url
 from migration_service.schemas.webhooks import OperatorsChangeSchema
 from migration_service.services.webhooks import endpoints
-from migration_service.services.webhooks.setup import address_rules, read_values
 
 blueprint = Blueprint("webhooks", __name__, url_prefix="/setup/webhooks")
 
@@ -39,7 +39,8 @@ class OwnerForm(ActionForm):
 def show_all() -> Response:
     """List webhooks."""
     ids = current_operator().organisation_ids
-    find = partial(endpoints.list_endpoints, organisation_ids=None if ids is None else sorted(ids))
+    owners = None if ids is None else sorted(ids)
+    find = partial(endpoints.list_endpoints, caller=None, organisation_ids=owners)
     columns = (
         "id description organisation event_types import_suppliers email enabled failing_since created_at"
     )
@@ -48,15 +49,17 @@ def show_all() -> Response:
 
 def _find(session: Session, webhook_id: UUID, *, lock: bool = False) -> WebhookEndpoint:
     """Return the webhook with this id. Raise WebhookNotFoundError if the operator may not see it."""
-    endpoint = endpoints.get_endpoint(session, webhook_id, organisation_id=None, lock=lock)
+    endpoint = endpoints.get_endpoint(session, webhook_id, None, lock=lock)
     if not sees(endpoint.organisation_id):
         raise WebhookNotFoundError(found=str(webhook_id))
     return endpoint
 
 
 def _change(session: Session, webhook_id: UUID, **values: Any) -> None:
-    rules = address_rules(resources().settings)
-    read = read_values(OperatorsChangeSchema(), values)
+    rules = endpoints.address_rules(resources().settings)
+    read, errors = load(OperatorsChangeSchema(), values)
+    if errors:
+        raise RequestFailedValidationError(errors=errors)
     endpoints.change_endpoint(session, _find(session, webhook_id, lock=True), rules, read)
 
 

@@ -1,17 +1,18 @@
-"""The adapter for endpoints that are URLs: a POST request for each event."""
+"""Posting a message to an endpoint, and what came of it."""
 
 import http.client
 import math
 import socket
 import ssl
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from urllib3.exceptions import DecodeError, HTTPError, LocationParseError, NameResolutionError
 
-from migration_service.destinations.protocol import Message, Outcome
 from migration_service.outgoing.guarded import Answer, GuardedClient
 from migration_service.outgoing.rules import AddressNotAllowedError
+from migration_service.services.deliveries.claims import Outcome
 from migration_service.states import DeliveryFailure
 
 #: The number of characters of an answer that are kept.
@@ -29,24 +30,18 @@ _CAUSES: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Deli
 )
 
 
-class HttpDestination:
-    """Endpoints that answer a POST request with a status from 200 to 299."""
-
-    def __init__(self, client: GuardedClient) -> None:
-        self._client = client
-
-    def send(self, message: Message) -> Outcome:
-        """Post the message. Return what came of it."""
-        try:
-            answer = self._client.post(message.url, message.body, message.headers)
-        except (HTTPError, http.client.HTTPException, OSError, ValueError) as error:
-            return Outcome(failure=_explain(error))
-        return Outcome(
-            status=answer.status,
-            failure=_judge(answer.status),
-            answer=_readable(answer.body),
-            retry_after=_retry_after(answer),
-        )
+def post(client: GuardedClient, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
+    """Post a message. It is delivered if the answer has a status from 200 to 299."""
+    try:
+        answer = client.post(url, body, headers)
+    except (HTTPError, http.client.HTTPException, OSError, ValueError) as error:
+        return Outcome(failure=_explain(error))
+    return Outcome(
+        status=answer.status,
+        failure=_judge(answer.status),
+        answer=_readable(answer.body),
+        retry_after=_retry_after(answer),
+    )
 
 
 def _judge(status: int) -> DeliveryFailure | None:

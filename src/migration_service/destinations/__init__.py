@@ -1,1 +1,0 @@
-"""The adapter for URLs to which events are sent."""
