@@ -87,7 +87,8 @@ class ServiceError(Exception):
     """An expected failure. `code` is stable. `detail` is for people and may change.
 
     The first paragraph of a class's docstring is its meaning in docs/suppliers/errors.md and in the interface
-    description. Pass `found` (and `expected`) to name the value from the request in the message.
+    description. Pass `found` (and `expected`) to name the value from the request in the message. `attr` is
+    the field that the error concerns, if it is not that of the class.
     """
 
     code: str = "error"
@@ -109,12 +110,13 @@ class ServiceError(Exception):
         *,
         found: object = None,
         expected: object = None,
+        attr: str | None = None,
         errors: Sequence[ErrorItem] = (),
     ) -> None:
         if detail is None and found is not None and self.detail_with_found is not None:
             detail = self.detail_with_found.format(found=quoted(found), expected=quoted(expected))
         self.detail = detail or self.default_detail
-        self.errors = list(errors) or [ErrorItem(self.code, self.detail, self.default_attr)]
+        self.errors = list(errors) or [ErrorItem(self.code, self.detail, attr or self.default_attr)]
         super().__init__(self.detail)
 
     def extra_fields(self) -> dict[str, Any]:

@@ -85,6 +85,11 @@ class OpenTransaction(SqlConnection):
             raise _translated(error, statement, self._info) from error
 
 
+def connection_of(handle: Session | SqlConnection) -> SqlConnection:
+    """Return the connection of a session, or the one that was given."""
+    return handle if isinstance(handle, SqlConnection) else OpenTransaction.of(handle)
+
+
 @contextmanager
 def autocommit(sessions: sessionmaker[Session]) -> Iterator[SqlConnection]:
     """Open a connection on which each statement is a separate transaction, without BEGIN and COMMIT."""

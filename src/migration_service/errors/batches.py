@@ -1,6 +1,6 @@
 """Errors about batches: their files, their states, single lines, and waves."""
 
-from migration_payloads.errors import ErrorItem, InvalidError, LineError, ServiceError
+from migration_payloads.errors import InvalidError, LineError, ServiceError
 from migration_service.errors.base import NotFoundError, ServiceUnavailableError
 
 
@@ -96,7 +96,7 @@ class LineKindMismatchError(LineError):
 
     def __init__(self, member: str, found: str, expected: str) -> None:
         detail = f"A line with {member} is of kind {found}, but the batch is of kind {expected}."
-        super().__init__(detail, errors=[ErrorItem(self.code, detail, member)])
+        super().__init__(detail, attr=member)
 
 
 class DryRunInLineError(LineError):

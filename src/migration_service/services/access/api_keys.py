@@ -183,8 +183,8 @@ def get_api_key(session: Session, prefix: str) -> ApiKey:
 
 def list_api_keys(session: Session) -> Sequence[tuple[ApiKey, str]]:
     """Return every API key with its organisation's name, oldest first."""
-    rows = session.execute(select(ApiKey, Organisation.name).join(Organisation).order_by(ApiKey.id)).all()
-    return [(api_key, organisation_name) for api_key, organisation_name in rows]
+    owned = select(ApiKey, Organisation.name).join(Organisation)
+    return session.execute(owned.order_by(ApiKey.id)).all()
 
 
 def tell_expiring_keys(session: Session) -> None:

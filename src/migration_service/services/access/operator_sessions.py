@@ -16,9 +16,9 @@ from sqlalchemy.orm import Session
 
 from migration_service.config import Settings
 from migration_service.db.base import new_id
-from migration_service.models import Operator, OperatorOrganisation, OperatorSession
+from migration_service.models import Operator, OperatorSession
 from migration_service.origin import current_origin
-from migration_service.services.access.operators import AuthenticatedOperator, OperatorRole
+from migration_service.services.access.operators import AuthenticatedOperator, authenticated
 from migration_service.services.audit.entries import AuditAction, record
 
 #: The precision of `last_seen_at`, which is written at most once in this time.
@@ -88,12 +88,7 @@ def find_operator_session(
     row, operator = found
     if is_used and now - row.last_seen_at > _SEEN_EVERY:
         row.last_seen_at = now
-    bound = session.scalars(
-        select(OperatorOrganisation.organisation_id).where(OperatorOrganisation.operator_id == operator.id)
-    ).all()
-    role = OperatorRole(operator.role)
-    whose = AuthenticatedOperator(operator.id, operator.name, role, frozenset(bound) if bound else None)
-    return ActiveSession(row.id, whose)
+    return ActiveSession(row.id, authenticated(session, operator))
 
 
 def log_out_operator(session: Session, active: ActiveSession) -> None:

@@ -148,10 +148,8 @@ def authenticate_operator(sessions: sessionmaker[Session], name: str, password: 
 
 def _find_usable(session: Session, name: str) -> Operator | None:
     """Return the operator with this name if they may log in with a password, otherwise None."""
-    if not is_name(name):
-        return None
-    usable = Operator.password_hash.is_not(None), Operator.disabled_at.is_(None)
-    return session.scalar(select(Operator).where(Operator.name == name, *usable))
+    operator = _find(session, name)
+    return operator if operator and operator.password_hash and not operator.disabled_at else None
 
 
 @contextmanager
@@ -178,7 +176,7 @@ def admit_operator(session: Session, name: str) -> AuthenticatedOperator:
 
     Raise UnauthenticatedError if there is no such operator, or if they are disabled.
     """
-    operator = session.scalar(select(Operator).where(Operator.name == name)) if is_name(name) else None
+    operator = _find(session, name)
     if operator is None or operator.disabled_at is not None:
         raise errors.UnauthenticatedError("The identity provider knows you, but you are no operator here.")
     return _admit(session, operator)
@@ -189,6 +187,11 @@ def _admit(session: Session, operator: Operator) -> AuthenticatedOperator:
     # The client had not been authenticated until now.
     with acting_as(replace(current_origin(), kind=ActorKind.OPERATOR, actor=operator.name)):
         record(session, AuditAction.OPERATOR_LOGGED_IN, "operator", operator.name)
+    return authenticated(session, operator)
+
+
+def authenticated(session: Session, operator: Operator) -> AuthenticatedOperator:
+    """Return an operator who has logged in, with what they may do now."""
     bound = session.scalars(
         select(OperatorOrganisation.organisation_id).where(OperatorOrganisation.operator_id == operator.id)
     ).all()
@@ -204,8 +207,12 @@ def _end_sessions(session: Session, operator: Operator, reason: str) -> None:
     session.execute(running.values(ended_at=datetime.now(UTC), end_reason=reason))
 
 
+def _find(session: Session, name: str) -> Operator | None:
+    return session.scalar(select(Operator).where(Operator.name == name)) if is_name(name) else None
+
+
 def _get(session: Session, name: str) -> Operator:
-    operator = session.scalar(select(Operator).where(Operator.name == name)) if is_name(name) else None
+    operator = _find(session, name)
     if operator is None:
         raise errors.OperatorNotFoundError(found=name)
     return operator

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service import errors
 from migration_service.db.sql import autocommit
 from migration_service.metrics.process import SECURITY_EVENTS
-from migration_service.origin import Origin, current_origin
+from migration_service.origin import current_origin
 from migration_service.services.access.sessions import REUSED, end_session
 from migration_service.services.access.throttle import client_of
 from migration_service.services.audit.entries import AuditAction
@@ -106,9 +106,20 @@ class RefusalLog:
         once = f"{event} {client_of(origin.address)}"
         if not self._is_new(once):
             return
+        values = {
+            "kind": origin.kind,
+            "actor": origin.actor or prefix,
+            "organisation_id": origin.organisation_id,
+            "address": origin.address,
+            "request_id": origin.request_id,
+            "action": action,
+            "event": event,
+            "once": once,
+            "most": MOST_A_MINUTE,
+        }
         try:
             with autocommit(self._sessions) as connection:
-                connection.execute(_RECORD, _values(origin, event, action, prefix) | {"once": once})
+                connection.execute(_RECORD, values)
         except SQLAlchemyError as error:
             logger.error("A refusal is missing in the audit: %s", type(error).__name__)
 
@@ -134,18 +145,3 @@ def _event(error: errors.ServiceError, otherwise: SecurityEvent) -> SecurityEven
         case errors.PermissionDeniedError():
             return SecurityEvent.PERMISSION_DENIED
     return otherwise
-
-
-def _values(
-    origin: Origin, event: SecurityEvent, action: AuditAction, prefix: str | None
-) -> dict[str, object]:
-    return {
-        "kind": origin.kind,
-        "actor": origin.actor or prefix,
-        "organisation_id": origin.organisation_id,
-        "address": origin.address,
-        "request_id": origin.request_id,
-        "action": action,
-        "event": event,
-        "most": MOST_A_MINUTE,
-    }

@@ -12,16 +12,10 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import delete, func, select, update
-from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
+from migration_service import errors
 from migration_service.db.base import new_id
-from migration_service.errors import (
-    RefreshTokenReusedError,
-    TokenSessionNotFoundError,
-    TooManySessionsError,
-    UnauthenticatedError,
-)
 from migration_service.models import ApiKey, RefreshToken, TokenSession
 from migration_service.origin import current_origin
 from migration_service.services.audit.entries import AuditAction, record
@@ -30,6 +24,8 @@ from migration_service.services.audit.entries import AuditAction, record
 GRACE = timedelta(seconds=60)
 #: How long sessions are kept after their last token has expired.
 _KEPT = timedelta(days=30)
+
+_IS_OPEN = TokenSession.ended_at.is_(None), TokenSession.expires_at > func.now()
 
 REUSED = "refresh_token_reused"
 ENDED_BY_OPERATOR = "ended_by_operator"
@@ -54,19 +50,25 @@ def begin_session(session: Session, api_key: ApiKey, expires_at: datetime, most:
     that obtains a token for each request would otherwise be locked out for days.
     """
     _end_oldest(session, api_key, most)
-    grant = RefreshGrant(new_id(), new_id(), datetime.now(UTC), expires_at)
-    _insert(session, grant, api_key.id)
-    return grant
+    origin, session_id, token_id = current_origin(), new_id(), new_id()
+    session.add(
+        TokenSession(
+            id=session_id,
+            api_key_id=api_key.id,
+            expires_at=expires_at,
+            request_id=origin.request_id,
+            address=origin.address,
+        )
+    )
+    session.flush()
+    session.add(RefreshToken(id=token_id, token_session_id=session_id))
+    return RefreshGrant(token_id, session_id, datetime.now(UTC), expires_at)
 
 
 def _end_oldest(session: Session, api_key: ApiKey, most: int) -> None:
     newest_first = (
         select(TokenSession.id)
-        .where(
-            TokenSession.api_key_id == api_key.id,
-            TokenSession.ended_at.is_(None),
-            TokenSession.expires_at > func.now(),
-        )
+        .where(TokenSession.api_key_id == api_key.id, *_IS_OPEN)
         .order_by(TokenSession.id.desc())
     )
     if session.scalar(newest_first.offset(most - 1).limit(1)) is None:
@@ -98,7 +100,7 @@ def exchange(session: Session, api_key: ApiKey, claims: dict[str, Any]) -> Refre
     try:
         token_id = UUID(claims["jti"])
     except (TypeError, ValueError, AttributeError) as error:
-        raise UnauthenticatedError from error
+        raise errors.UnauthenticatedError from error
     found = session.execute(
         select(RefreshToken, TokenSession, func.clock_timestamp())
         .join(TokenSession, TokenSession.id == RefreshToken.token_session_id)
@@ -106,17 +108,21 @@ def exchange(session: Session, api_key: ApiKey, claims: dict[str, Any]) -> Refre
         .with_for_update()
     ).one_or_none()
     if found is None:
-        raise UnauthenticatedError("The session of the token is not known. Obtain a token with the API key.")
+        raise errors.UnauthenticatedError(
+            "The session of the token is not known. Obtain a token with the API key."
+        )
     token, owner, now = found
     if owner.ended_at and owner.end_reason == TOO_MANY:
-        raise TooManySessionsError
+        raise errors.TooManySessionsError
     if owner.ended_at:
-        raise UnauthenticatedError("The session of the token was ended. Obtain a token with the API key.")
+        raise errors.UnauthenticatedError(
+            "The session of the token was ended. Obtain a token with the API key."
+        )
     if token.used_at is None:
         token.used_at, token.successor_id = now, new_id()
         session.add(RefreshToken(id=token.successor_id, token_session_id=owner.id))
     elif now - token.used_at > GRACE:
-        raise RefreshTokenReusedError(owner.id)
+        raise errors.RefreshTokenReusedError(owner.id)
     return RefreshGrant(token.successor_id, owner.id, token.used_at, owner.expires_at)
 
 
@@ -133,7 +139,7 @@ def end_session(
         owner = None
     api_key = session.get_one(ApiKey, owner.api_key_id) if owner else None
     if owner is None or api_key is None or organisation_id not in (None, api_key.organisation_id):
-        raise TokenSessionNotFoundError(found=session_id)
+        raise errors.TokenSessionNotFoundError(found=session_id)
     if owner.ended_at is None:
         owner.ended_at, owner.end_reason = datetime.now(UTC), reason
         record(
@@ -151,11 +157,7 @@ def list_sessions(session: Session, api_key: ApiKey) -> Sequence[TokenSession]:
     """Return the open sessions of a key, newest first."""
     return session.scalars(
         select(TokenSession)
-        .where(
-            TokenSession.api_key_id == api_key.id,
-            TokenSession.ended_at.is_(None),
-            TokenSession.expires_at > func.now(),
-        )
+        .where(TokenSession.api_key_id == api_key.id, *_IS_OPEN)
         .order_by(TokenSession.id.desc())
     ).all()
 
@@ -170,26 +172,18 @@ def list_sessions_of_organisation(
     statement = (
         select(TokenSession, ApiKey)
         .join(ApiKey, ApiKey.id == TokenSession.api_key_id)
-        .where(
-            ApiKey.organisation_id == organisation_id,
-            ApiKey.revoked_at.is_(None),
-            TokenSession.ended_at.is_(None),
-            TokenSession.expires_at > func.now(),
-        )
+        .where(ApiKey.organisation_id == organisation_id, ApiKey.revoked_at.is_(None), *_IS_OPEN)
         .order_by(TokenSession.id.desc())
         .limit(limit)
     )
     if before is not None:
         statement = statement.where(TokenSession.id < before)
-    return [_report(owner, api_key) for owner, api_key in session.execute(statement)]
+    return [report_session(session, owner) for owner, _key in session.execute(statement)]
 
 
 def report_session(session: Session, owner: TokenSession) -> dict[str, Any]:
     """Return a session by the names of the interface."""
-    return _report(owner, session.get_one(ApiKey, owner.api_key_id))
-
-
-def _report(owner: TokenSession, api_key: ApiKey) -> dict[str, Any]:
+    api_key = session.get_one(ApiKey, owner.api_key_id)
     columns = ("address", "created_at", "expires_at", "ended_at")
     key = {"session_id": owner.id, "api_key": api_key.prefix, "api_key_name": api_key.name}
     return key | {name: getattr(owner, name) for name in columns}
@@ -206,21 +200,3 @@ def remove_old_sessions(session: Session, *, limit: int) -> int:
     )
     removed = delete(TokenSession).where(TokenSession.id.in_(select(old.c.id))).returning(TokenSession.id)
     return len(session.execute(removed).all())
-
-
-def _insert(session: Session, grant: RefreshGrant, api_key_id: int) -> None:
-    origin = current_origin()
-    session.execute(
-        insert(TokenSession)
-        .values(
-            id=grant.session_id,
-            api_key_id=api_key_id,
-            expires_at=grant.expires_at,
-            request_id=origin.request_id,
-            address=origin.address,
-        )
-        .on_conflict_do_nothing()
-    )
-    session.execute(
-        insert(RefreshToken).values(id=grant.id, token_session_id=grant.session_id).on_conflict_do_nothing()
-    )

@@ -5,7 +5,7 @@ account number; the audit stores only the id of their process.
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -106,16 +106,8 @@ def _read_cursor(cursor: str | None) -> tuple[datetime | None, str | None]:
 
 
 def _values(wanted: TrailFilter) -> dict[str, Any]:
-    supplier, number = wanted.account or (None, None)
-    return {
-        "since": wanted.since,
-        "until": wanted.until,
-        "organisation": wanted.organisation,
-        "actor": wanted.actor,
-        "action": wanted.action,
-        "request_id": wanted.request_id,
-        "outcome": wanted.outcome,
-        "account": None if supplier is None else f"{supplier} {number}",
+    return asdict(wanted) | {
+        "account": wanted.account and " ".join(wanted.account),
         "organisation_ids": None if wanted.organisation_ids is None else list(wanted.organisation_ids),
     }
 

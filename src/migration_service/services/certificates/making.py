@@ -19,16 +19,12 @@ from migration_payloads.files import certificates as format_
 from migration_payloads.moments import write_moment
 from migration_payloads.normal_form import ACCOUNT, read_json
 from migration_payloads.schemas.json import encode_json, finite
+from migration_service import errors
 from migration_service.db.base import new_id
 from migration_service.db.cancelling import allow_minutes
 from migration_service.db.jobs import Progress
 from migration_service.db.sql import OpenTransaction
-from migration_service.errors import (
-    CertificatesNotSetUpError,
-    CertificateStateError,
-    DuplicateLineError,
-)
-from migration_service.models import Batch, Certificate, CertificateLeaf, ImportSupplier
+from migration_service.models import Batch, Certificate, CertificateLeaf
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.results.counts import get_progress
 from migration_service.services.reconciliation.answer import describe_verdict
@@ -39,8 +35,9 @@ from migration_service.services.reconciliation.created_sql import (
     created_account,
 )
 from migration_service.services.reconciliation.receipts import Receipt, read_receipt
+from migration_service.services.reconciliation.submitted import IS_FIRST
 from migration_service.services.reconciliation.verdict import list_problems
-from migration_service.services.setup.suppliers import IS_NEW, KnownSupplier, get_import_supplier
+from migration_service.services.setup.suppliers import IS_NEW, KnownSupplier, get_import_supplier_by_id
 
 _SALT = 32
 #: Rows of accounts that are in memory together.
@@ -57,9 +54,11 @@ def start_certificate(
     Raise CertificatesNotSetUpError without a key, and CertificateStateError without a kept comparison.
     """
     if not key:
-        raise CertificatesNotSetUpError
+        raise errors.CertificatesNotSetUpError
     if find_kept(session, supplier.id, batch_id) is None:
-        raise CertificateStateError("Nothing has been compared yet, so there is no receipt. Reconcile first.")
+        raise errors.CertificateStateError(
+            "Nothing has been compared yet, so there is no receipt. Reconcile first."
+        )
     values = {"import_supplier_id": supplier.id, "batch_id": batch_id, "requested_by": by}
     started = insert(Certificate).values(id=new_id(), organisation_id=supplier.organisation_id, **values)
     is_new = session.scalar(started.on_conflict_do_nothing().returning(Certificate.id))
@@ -144,8 +143,7 @@ def _finish(session: Session, certificate: Certificate, key: Ed25519PrivateKey) 
     """Write and sign the lines before those of the accounts."""
     allow_minutes(session)
     session.flush()
-    code = session.get_one(ImportSupplier, certificate.import_supplier_id).code
-    supplier = get_import_supplier(session, code, organisation_id=None)
+    supplier = get_import_supplier_by_id(session, certificate.import_supplier_id)
     parts = _describe_parts(session, certificate, read_receipt(session, supplier, certificate.batch_id))
     lines = {name: _encode({"part": name, **parts[name]}) for name in format_.PARTS}
     head = _encode(
@@ -153,7 +151,7 @@ def _finish(session: Session, certificate: Certificate, key: Ed25519PrivateKey) 
             "part": "certificate",
             "version": 1,
             "certificate_id": str(certificate.id),
-            "import_supplier": code,
+            "import_supplier": supplier.code,
             "scope": None if certificate.batch_id is None else str(certificate.batch_id),
             "made_at": write_moment(session.scalars(select(func.clock_timestamp())).one()),
             "accounts": certificate.accounts,
@@ -274,7 +272,7 @@ _PAGE_OF_BATCH = text(f"""
           CROSS JOIN LATERAL (
               SELECT FROM account WHERE account_import_process_id = process.id OFFSET 0) AS made
           WHERE line.batch_id = :batch_id AND line.line_number > :after
-            AND (line.errors IS NULL OR NOT line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]')
+            AND {IS_FIRST}
           ORDER BY line.line_number LIMIT :limit) AS process {_OF_PROCESS}
     ORDER BY place
 """).bindparams(bindparam("batch_id", type_=Uuid))

@@ -33,14 +33,15 @@ def open_feed(
     A named consumer acknowledges all events up to the cursor that it sends. Without one it reads again after
     the last acknowledged event. Raise EventCursorInvalidError if this feed has given no such
     cursor, and EventCursorExpiredError and EventCursorAheadError if it cannot be read on from it. Raise
-    TooManyConsumersError for one consumer too many.
+    TooManyConsumersError if the organisation has named too many others.
     """
     history = follow_history(session)
     if consumer is not None and session.get(EventConsumer, (organisation_id, consumer)) is None:
         require_consumer_allowed(session, organisation_id)
     if cursor is None and consumer is not None:
-        known = read_consumer(session, organisation_id, consumer)
-        position = known and locate(session, organisation_id, Cursor(history, known))
+        known = session.get(EventConsumer, (organisation_id, consumer), populate_existing=True)
+        reached = position_of(known) if known else None
+        position = reached and locate(session, organisation_id, Cursor(history, reached))
     elif cursor is None or cursor == START:
         position = None
     else:
@@ -48,12 +49,6 @@ def open_feed(
     if consumer is not None:
         advance_consumer(session, organisation_id, consumer, position)
     return history, position
-
-
-def read_consumer(session: Session, organisation_id: int, name: str) -> Position | None:
-    """Return the position that a consumer has reached, or None if it is before the oldest event."""
-    found = session.get(EventConsumer, (organisation_id, name), populate_existing=True)
-    return position_of(found) if found else None
 
 
 def position_of(consumer: EventConsumer) -> Position | None:

@@ -70,7 +70,7 @@ def read_events(
     """
     values = {
         "organisation_id": organisation_id,
-        **_after(after or _START),
+        **(after or _START)._asdict(),
         "types": None if types is None else list(types),
         "import_supplier_ids": None if import_supplier_ids is None else list(import_supplier_ids),
         "limit": limit + 1,
@@ -94,10 +94,6 @@ def read_events(
         last = session.execute(_LAST, {"organisation_id": organisation_id, "horizon": horizon}).all()
         position = max((it for it in (position, *(Position(*row) for row in last)) if it), default=None)
     return EventPage(found, position, has_more=False)
-
-
-def _after(position: Position) -> dict[str, object]:
-    return {"generation": position.generation, "transaction_id": position.transaction_id, "id": position.id}
 
 
 #: The lowest number of a transaction that is still running, as of the statement.

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from migration_payloads.schemas.json import encode_json
 from migration_service.db.base import new_id
-from migration_service.db.sql import OpenTransaction, SqlConnection
+from migration_service.db.sql import SqlConnection, connection_of
 from migration_service.schemas.events import EventType
 
 
@@ -35,17 +35,13 @@ def record(
         "type": type,
         "data": encode_json(dict(data)).decode(),
     }
-    _connection(handle).execute(_RECORD, values)
+    connection_of(handle).execute(_RECORD, values)
 
 
 def record_for_all(session: Session, type: EventType, data: Mapping[str, Any]) -> None:
     """Add an event about the whole service for each organisation."""
     values = {"type": type, "data": encode_json(dict(data)).decode()}
-    _connection(session).execute(_RECORD_FOR_ALL, values)
-
-
-def _connection(handle: Session | SqlConnection) -> SqlConnection:
-    return handle if isinstance(handle, SqlConnection) else OpenTransaction.of(handle)
+    connection_of(session).execute(_RECORD_FOR_ALL, values)
 
 
 _RECORD = """

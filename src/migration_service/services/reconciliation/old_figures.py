@@ -21,19 +21,10 @@ from migration_payloads.normal_form import read_json
 from migration_payloads.schemas.base import limit_errors, load
 from migration_payloads.schemas.bounds import MAX_ERRORS
 from migration_payloads.schemas.json import encode_json, parse_json
+from migration_service import errors
 from migration_service.db.base import literals, new_id
 from migration_service.db.cancelling import allow_minutes
 from migration_service.db.sql import OpenTransaction
-from migration_service.errors import (
-    BatchFileError,
-    DuplicateLineError,
-    ErrorItem,
-    InvalidError,
-    LineTooLongError,
-    OldFiguresNotFoundError,
-    ParseError,
-    RequestFailedValidationError,
-)
 from migration_service.models import Comparison, FigureDifference, OldFigure, OldFigures
 from migration_service.schemas.old_figures import OldFiguresLineSchema
 from migration_service.services.batches.intake.quotas import lease_upload
@@ -101,7 +92,7 @@ def _require_lines(lines: Iterable[Line]) -> Iterator[Line]:
         found = True
         yield line
     if not found:
-        raise BatchFileError("The file has no lines.")
+        raise errors.BatchFileError("The file has no lines.")
 
 
 def _store(
@@ -129,51 +120,51 @@ def _store(
     session.execute(stored.on_conflict_do_update(index_elements=["import_supplier_id"], set_=changed))
     allow_minutes(session, _LONGEST_COPY)
     session.execute(delete(OldFigure).where(OldFigure.import_supplier_id == supplier.id))
-    errors: list[ErrorItem] = []
+    wrong: list[errors.ErrorItem] = []
     accounts = 0
     with OpenTransaction.of(session).copy(_COPY) as copy:
-        for number, figures in _read(lines, errors):
+        for number, figures in _read(lines, wrong):
             account = figures.pop(_ACCOUNT)
             copy.write_row((supplier.id, number, account, encode_json(figures).decode()))
             accounts += 1
     own = {"import_supplier_id": supplier.id}
-    errors += [_repeated(*row) for row in session.execute(_REPEATED, own | {"limit": MAX_ERRORS})]
-    if errors:
-        raise RequestFailedValidationError(errors=limit_errors(errors))
+    wrong += [_repeated(*row) for row in session.execute(_REPEATED, own | {"limit": MAX_ERRORS})]
+    if wrong:
+        raise errors.RequestFailedValidationError(errors=limit_errors(wrong))
     if not accounts:
-        raise BatchFileError("The file has no accounts.")
+        raise errors.BatchFileError("The file has no accounts.")
     session.execute(_REMOVE_ERASED, own)
     stored_row = session.get_one(OldFigures, supplier.id)
     stored_row.accounts = accounts
 
 
-def _repeated(line_number: int, first: int) -> ErrorItem:
+def _repeated(line_number: int, first: int) -> errors.ErrorItem:
     detail = f"The account of this line is also on line {first}. Send each account once."
-    return ErrorItem(DuplicateLineError.code, detail, f"{line_number}.{_ACCOUNT}")
+    return errors.ErrorItem(errors.DuplicateLineError.code, detail, f"{line_number}.{_ACCOUNT}")
 
 
-def _read(lines: Iterable[Line], errors: list[ErrorItem]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read(lines: Iterable[Line], wrong: list[errors.ErrorItem]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number and the values of each line of NDJSON or CSV, and add the errors of the others."""
     is_json, table = True, None
     for index, line in enumerate(lines):
-        if len(errors) > MAX_ERRORS:
+        if len(wrong) > MAX_ERRORS:
             return
         try:
             if line.text is None:
-                raise LineTooLongError
+                raise errors.LineTooLongError
             if index == 0 and not line.text.startswith(b"{"):
                 is_json = False
                 table = _Table(line.text)
                 continue
             value = parse_json(line.text) if is_json or table is None else table.read(line.text)
-        except InvalidError as error:
-            errors += [ErrorItem(it.code, it.detail, _at(line.number, it.attr)) for it in error.errors]
+        except errors.InvalidError as error:
+            wrong += _placed(line, error.errors)
             if index == 0 and not is_json:
                 return
             continue
-        found, wrong = load(_LINE, value)
-        if wrong:
-            errors += [ErrorItem(it.code, it.detail, _at(line.number, it.attr)) for it in wrong]
+        found, of_line = load(_LINE, value)
+        if of_line:
+            wrong += _placed(line, of_line)
         else:
             yield line.number, found
 
@@ -185,14 +176,16 @@ class _Table:
         """Raise RequestFailedValidationError if a column is unknown, repeated, or missing."""
         self._separator = max(_SEPARATORS, key=header.decode(errors="replace").count)
         self._header = [cell.strip() for cell in self._cells(header)]
-        if errors := [*self._find_wrong_columns()]:
-            raise RequestFailedValidationError(errors=errors)
+        if wrong := [*self._find_wrong_columns()]:
+            raise errors.RequestFailedValidationError(errors=wrong)
 
     def read(self, row: bytes) -> dict[str, Any]:
         """Return the values of a row. A cell that is empty is left out. Raise ParseError."""
         cells = self._cells(row)
         if len(cells) > len(self._header):
-            raise _no_csv(f"This row has {len(cells)} cells, and the header has {len(self._header)}.")
+            raise errors.ParseError(
+                f"This row has {len(cells)} cells, and the header has {len(self._header)}."
+            )
         value: dict[str, Any] = {}
         for name, cell in zip(self._header, cells, strict=False):
             first, _, code = name.partition(".")
@@ -210,33 +203,35 @@ class _Table:
         try:
             return next(csv.reader([row.decode()], strict=True, delimiter=self._separator))
         except (UnicodeDecodeError, csv.Error) as error:
-            raise _no_csv(f"This is no CSV in UTF-8: {error}.") from error
+            raise errors.ParseError(f"This is no CSV in UTF-8: {error}.") from error
 
-    def _find_wrong_columns(self) -> Iterator[ErrorItem]:
+    def _find_wrong_columns(self) -> Iterator[errors.ErrorItem]:
         if _ACCOUNT not in self._header:
             detail = "The header of the CSV lacks this column. For NDJSON, send a JSON object on each line."
-            yield ErrorItem("required", detail, _ACCOUNT)
+            yield errors.ErrorItem("required", detail, _ACCOUNT)
         for place, name in enumerate(self._header):
             first, dot, _ = name.partition(".")
             if first not in _LINE.fields or bool(dot) != (first == Figure.LEDGER_BALANCES):
-                yield ErrorItem("unknown_field", "A file of figures has no such column.", name[:128] or None)
+                yield errors.ErrorItem(
+                    "unknown_field", "A file of figures has no such column.", name[:128] or None
+                )
             elif name in self._header[:place]:
-                yield ErrorItem("invalid", "The header has this column twice.", name[:128])
+                yield errors.ErrorItem("invalid", "The header has this column twice.", name[:128])
 
 
-def _no_csv(detail: str) -> ParseError:
-    return ParseError(detail, errors=[ErrorItem(ParseError.code, detail)])
-
-
-def _at(line_number: int, path: str | None) -> str:
-    return f"{line_number}.{path}" if path else str(line_number)
+def _placed(line: Line, wrong: Iterable[errors.ErrorItem]) -> Iterator[errors.ErrorItem]:
+    """Yield the errors of a line with paths that begin with its number."""
+    for it in wrong:
+        yield errors.ErrorItem(
+            it.code, it.detail, f"{line.number}.{it.attr}" if it.attr else str(line.number)
+        )
 
 
 def get_figures(session: Session, supplier: KnownSupplier) -> OldFigures:
     """Return the newest file of a supplier. Raise OldFiguresNotFoundError."""
     found = session.get(OldFigures, supplier.id)
     if found is None:
-        raise OldFiguresNotFoundError
+        raise errors.OldFiguresNotFoundError
     return found
 
 

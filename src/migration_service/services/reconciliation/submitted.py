@@ -353,14 +353,14 @@ _IS_ERASED = """EXISTS (
           WHERE own.import_supplier_id = :import_supplier_id
             AND own.external_account_number = line.external_account_number)))"""
 
-# Condition on a line: it does not repeat the account of an earlier line of its file.
-_IS_FIRST = f"""
+#: Condition on a line: it does not repeat the account of an earlier line of its file.
+IS_FIRST = f"""
     (line.errors IS NULL OR NOT line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]')"""
 
 #: A page of such lines of a batch.
 PAGE_OF_LINES = f"""(
     SELECT line_number, external_account_number FROM batch_line AS line
-    WHERE batch_id = :batch_id AND line_number > :after AND {_IS_FIRST}
+    WHERE batch_id = :batch_id AND line_number > :after AND {IS_FIRST}
     ORDER BY line_number LIMIT :limit)"""
 
 _SENT_LINES = f"""
@@ -380,7 +380,7 @@ _SENT_LINES = f"""
     WHERE batch.import_supplier_id = :import_supplier_id
       AND batch.kind = '{BatchKind.ACCOUNTS}'
       AND (batch.id = :batch_id OR (:batch_id IS NULL AND batch.mode IN ({_KEEPING})))
-      AND {_IS_FIRST}
+      AND {IS_FIRST}
       AND NOT EXISTS (
           SELECT FROM account_import_process AS process
           WHERE process.import_supplier_id = :import_supplier_id

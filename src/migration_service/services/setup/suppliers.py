@@ -14,21 +14,9 @@ from sqlalchemy import ColumnElement, any_, func, select, update
 from sqlalchemy.orm import Session
 
 from migration_payloads.moments import DEFAULT_TIME_ZONE, is_time_zone, today_in, write_moment
+from migration_service import errors
 from migration_service.db.base import one_of
-from migration_service.db.sql import OpenTransaction, SqlConnection
-from migration_service.errors import (
-    ErrorItem,
-    ImportSupplierCompleteError,
-    ImportSupplierNotFoundError,
-    ImportSupplierNotFoundInBodyError,
-    ImportSupplierPausedError,
-    InUseError,
-    InvalidError,
-    NameInvalidError,
-    NotFoundError,
-    PermissionDeniedError,
-    quoted,
-)
+from migration_service.db.sql import SqlConnection, connection_of
 from migration_service.models import (
     ApiKey,
     Batch,
@@ -112,8 +100,9 @@ def create_import_supplier(
     """
     _check_code(code)
     if not document_root.isprintable():
-        detail = "The document root must consist of printable characters."
-        raise NameInvalidError(detail, errors=[ErrorItem(NameInvalidError.code, detail, "document_root")])
+        raise errors.NameInvalidError(
+            "The document root must consist of printable characters.", attr="document_root"
+        )
     _check_time_zone(time_zone)
     supplier = ImportSupplier(
         organisation_id=get_organisation(session, organisation_name).id,
@@ -149,9 +138,11 @@ def remove_import_supplier(session: Session, code: str) -> None:
     """
     supplier = _get_row(session, code)
     if supplier.status != SupplierStatus.COMPLETE:
-        raise InUseError(f"Import supplier {code!r} accepts accounts: set its status to Complete first.")
+        raise errors.InUseError(
+            f"Import supplier {code!r} accepts accounts: set its status to Complete first."
+        )
     if supplier.live_at is not None:
-        raise InUseError(f"Import supplier {code!r} is in use: it has a moment of go-live.")
+        raise errors.InUseError(f"Import supplier {code!r} is in use: it has a moment of go-live.")
     require_unused(session, supplier, f"Import supplier {code!r}", remove=True)
     _require_no_limit_to(session, supplier)
     _record(session, AuditAction.SUPPLIER_REMOVED, supplier)
@@ -167,7 +158,7 @@ def _require_no_limit_to(session: Session, supplier: ImportSupplier) -> None:
     limited = [f"the API key {it}" for it in session.scalars(keys.order_by(ApiKey.id))]
     limited += [f"the webhook {it}" for it in session.scalars(webhooks.order_by(WebhookEndpoint.id))]
     if limited:
-        raise InUseError(
+        raise errors.InUseError(
             f"Import supplier {supplier.code!r} is in use: limited to it: {', '.join(limited)}. Revoke these "
             "keys, and remove or change these webhooks, first."
         )
@@ -178,14 +169,14 @@ def _get_row(session: Session, code: str) -> ImportSupplier:
     known = get_import_supplier(session, code, organisation_id=None)
     row = session.get(ImportSupplier, known.id, with_for_update=True)
     if row is None:
-        raise ImportSupplierNotFoundError(found=code)
+        raise errors.ImportSupplierNotFoundError(found=code)
     return row
 
 
 def _check_code(code: str) -> None:
     check_name(code, "code of an import supplier", MAX_CODE)
     if "/" in code or code in (".", ".."):
-        raise NameInvalidError(
+        raise errors.NameInvalidError(
             "The code of an import supplier is part of a path: it cannot contain a slash or be only dots."
         )
 
@@ -211,7 +202,7 @@ def find_import_supplier(
     """
     if not is_name(code, MAX_CODE):
         return None
-    rows = _statements(database).execute(FIND_SUPPLIER, {"code": code})
+    rows = connection_of(database).execute(FIND_SUPPLIER, {"code": code})
     supplier = KnownSupplier(*rows[0]) if rows else None
     if supplier and organisation_id not in (None, supplier.organisation_id):
         return None
@@ -226,8 +217,8 @@ def get_import_supplier(
     *,
     organisation_id: int | None,
     error: type[
-        ImportSupplierNotFoundError | ImportSupplierNotFoundInBodyError
-    ] = ImportSupplierNotFoundError,
+        errors.ImportSupplierNotFoundError | errors.ImportSupplierNotFoundInBodyError
+    ] = errors.ImportSupplierNotFoundError,
 ) -> KnownSupplier:
     """Return the result of `find_import_supplier`. Raise `error` if there is no such supplier.
 
@@ -237,14 +228,14 @@ def get_import_supplier(
     supplier = find_import_supplier(database, code, organisation_id=organisation_id)
     if supplier is None:
         if organisation_id is None:
-            raise error(f"Import supplier {quoted(code)} does not exist.")
+            raise error(f"Import supplier {errors.quoted(code)} does not exist.")
         raise error(found=code)
     return supplier
 
 
 def get_import_supplier_by_id(database: Session | SqlConnection, import_supplier_id: int) -> KnownSupplier:
     """Return the import supplier that a row refers to."""
-    (row,) = _statements(database).execute(_BY_ID, {"id": import_supplier_id})
+    (row,) = connection_of(database).execute(_BY_ID, {"id": import_supplier_id})
     return KnownSupplier(*row)
 
 
@@ -254,10 +245,10 @@ def require_ongoing(status: str) -> None:
         raise refusal_of_supplier(status)
 
 
-def refusal_of_supplier(status: str) -> InvalidError:
+def refusal_of_supplier(status: str) -> errors.InvalidError:
     """Return the error of a supplier that is not Ongoing, and so accepts no accounts."""
     paused = status == SupplierStatus.PAUSED
-    return ImportSupplierPausedError() if paused else ImportSupplierCompleteError()
+    return errors.ImportSupplierPausedError() if paused else errors.ImportSupplierCompleteError()
 
 
 def require_supplier_allowed(import_supplier_id: int, code: str) -> None:
@@ -265,12 +256,16 @@ def require_supplier_allowed(import_supplier_id: int, code: str) -> None:
     origin = current_origin()
     if origin.import_supplier_ids is not None and import_supplier_id not in origin.import_supplier_ids:
         if origin.kind is ActorKind.API_KEY:
-            raise PermissionDeniedError(f"The API key may not be used for import supplier {code!r}.")
-        raise PermissionDeniedError(f"You may not use import supplier {code!r}.")
+            raise errors.PermissionDeniedError(f"The API key may not be used for import supplier {code!r}.")
+        raise errors.PermissionDeniedError(f"You may not use import supplier {code!r}.")
 
 
 def get_owned(
-    session: Session, model: type[_Owned], id_: str, error: type[NotFoundError], organisation_id: int | None
+    session: Session,
+    model: type[_Owned],
+    id_: str,
+    error: type[errors.NotFoundError],
+    organisation_id: int | None,
 ) -> _Owned:
     """Return the organisation's row with this id, or any row if the organisation is None, for operators.
 
@@ -326,8 +321,7 @@ def list_owned(
 def list_import_suppliers(session: Session) -> Sequence[tuple[ImportSupplier, str]]:
     """Return all import suppliers with their organisation's names, ordered by code, for operators."""
     owned = select(ImportSupplier, Organisation.name).join(Organisation)
-    rows = session.execute(owned.order_by(ImportSupplier.code)).all()
-    return [(supplier, organisation_name) for supplier, organisation_name in rows]
+    return session.execute(owned.order_by(ImportSupplier.code)).all()
 
 
 def set_status(session: Session, code: str, status: SupplierStatus) -> None:
@@ -365,12 +359,8 @@ def set_time_zone(session: Session, code: str, time_zone: str) -> None:
 
 def _check_time_zone(name: str) -> None:
     if not is_time_zone(name):
-        detail = f"{quoted(name)} is not a time zone: expected a name as {DEFAULT_TIME_ZONE}."
-        raise NameInvalidError(detail, errors=[ErrorItem(NameInvalidError.code, detail, "time_zone")])
-
-
-def _statements(database: Session | SqlConnection) -> SqlConnection:
-    return OpenTransaction.of(database) if isinstance(database, Session) else database
+        detail = f"{errors.quoted(name)} is not a time zone: expected a name as {DEFAULT_TIME_ZONE}."
+        raise errors.NameInvalidError(detail, attr="time_zone")
 
 
 def _update(
@@ -385,5 +375,5 @@ def _update(
         statement = update(ImportSupplier).where(ImportSupplier.code == code).values(**values)
         owner = session.scalar(statement.returning(ImportSupplier.organisation_id))
     if owner is None:
-        raise ImportSupplierNotFoundError(f"Import supplier {quoted(code)} does not exist.")
+        raise errors.ImportSupplierNotFoundError(f"Import supplier {errors.quoted(code)} does not exist.")
     record(session, action, "import_supplier", code, organisation_id=owner, details=told or values)

@@ -98,5 +98,4 @@ def get_operations_team_name(session: Session, operations_team_id: int) -> str:
 def list_operations_teams(session: Session) -> Sequence[tuple[OperationsTeam, str | None]]:
     """Return all operations teams by name, with the name of their organisation, or None if shared."""
     owned = select(OperationsTeam, Organisation.name).outerjoin(Organisation)
-    rows = session.execute(owned.order_by(OperationsTeam.name, OperationsTeam.id)).all()
-    return [(team, owner) for team, owner in rows]
+    return session.execute(owned.order_by(OperationsTeam.name, OperationsTeam.id)).all()

@@ -71,8 +71,8 @@ def set_vendor_rate(
     if not LEAST_RATE <= calls_per_second <= LARGEST_RATE:
         raise PaymentVendorInvalidError(f"Expected a rate from {LEAST_RATE} to {LARGEST_RATE:,} per second.")
     owner = None if organisation_name is None else get_organisation(session, organisation_name).id
-    own = PaymentVendor.organisation_id.is_(None) if owner is None else PaymentVendor.organisation_id == owner
-    vendor = session.scalar(select(PaymentVendor).where(PaymentVendor.name == name, own))
+    own = PaymentVendor.name == name, PaymentVendor.organisation_id.is_not_distinct_from(owner)
+    vendor = session.scalar(select(PaymentVendor).where(*own))
     if vendor is None:
         raise PaymentVendorNotFoundError(found=name)
     vendor.calls_per_second = calls_per_second
@@ -158,5 +158,4 @@ def check_vendor(url: str, secret_env: str | None) -> None:
 def list_payment_vendors(session: Session) -> Sequence[tuple[PaymentVendor, str | None]]:
     """Return all payment vendors by name, with the name of their organisation, or None if shared."""
     owned = select(PaymentVendor, Organisation.name).outerjoin(Organisation)
-    rows = session.execute(owned.order_by(PaymentVendor.name, PaymentVendor.id)).all()
-    return [(vendor, owner) for vendor, owner in rows]
+    return session.execute(owned.order_by(PaymentVendor.name, PaymentVendor.id)).all()
