@@ -23,7 +23,7 @@ from migration_service.models import ApiKey, ImportSupplier, Organisation, Webho
 from migration_service.origin import current_origin
 from migration_service.schemas.events import EventType
 from migration_service.services.access.scopes import Scope, parse_network, require_address
-from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.audit.entries import AuditAction, record_about
 from migration_service.services.events import recording as events
 from migration_service.services.setup.names import check_name
 from migration_service.services.setup.organisations import get_organisation
@@ -72,18 +72,12 @@ def issue_api_key(
     row.expires_at = limits.expires_at
     session.add(row)
     session.flush()
-    record(
-        session,
-        AuditAction.API_KEY_ISSUED,
-        "api_key",
-        row.prefix,
-        organisation_id=organisation.id,
-        details={
-            "scopes": row.scopes,
-            "import_suppliers": row.import_supplier_ids,
-            "networks": row.allowed_networks,
-        },
-    )
+    details = {
+        "scopes": row.scopes,
+        "import_suppliers": row.import_supplier_ids,
+        "networks": row.allowed_networks,
+    }
+    record_about(session, AuditAction.API_KEY_ISSUED, row, details)
     return api_key
 
 
@@ -104,14 +98,8 @@ def roll_api_key(session: Session, prefix: str, overlap: timedelta) -> tuple[str
     new.import_supplier_ids, new.allowed_networks = old.import_supplier_ids, old.allowed_networks
     session.add(new)
     old.expires_at = min(now + overlap, old.expires_at or now + overlap)
-    record(
-        session,
-        AuditAction.API_KEY_ROLLED,
-        "api_key",
-        old.prefix,
-        organisation_id=old.organisation_id,
-        details={"successor": new.prefix, "expires_at": old.expires_at.isoformat()},
-    )
+    details = {"successor": new.prefix, "expires_at": old.expires_at.isoformat()}
+    record_about(session, AuditAction.API_KEY_ROLLED, old, details)
     session.flush()
     of_old = WebhookEndpoint.api_key_id == old.id
     session.execute(update(WebhookEndpoint).where(of_old).values(api_key_id=new.id))
@@ -159,13 +147,7 @@ def revoke_api_key(session: Session, prefix: str) -> ApiKey:
     api_key = get_api_key(session, prefix)
     if api_key.revoked_at is None:
         api_key.revoked_at = datetime.now(UTC)
-        record(
-            session,
-            AuditAction.API_KEY_REVOKED,
-            "api_key",
-            api_key.prefix,
-            organisation_id=api_key.organisation_id,
-        )
+        record_about(session, AuditAction.API_KEY_REVOKED, api_key)
     return api_key
 
 

@@ -18,7 +18,7 @@ from migration_service import errors
 from migration_service.db.base import new_id
 from migration_service.models import ApiKey, RefreshToken, TokenSession
 from migration_service.origin import current_origin
-from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.audit.entries import AuditAction, record, record_about
 
 #: How long an exchanged refresh token returns the same successor.
 GRACE = timedelta(seconds=60)
@@ -81,14 +81,8 @@ def _end_oldest(session: Session, api_key: ApiKey, most: int) -> None:
         .values(ended_at=func.now(), end_reason=TOO_MANY)
         .returning(TokenSession.id)
     ).all()
-    record(
-        session,
-        AuditAction.SESSION_ENDED,
-        "api_key",
-        api_key.prefix,
-        organisation_id=api_key.organisation_id,
-        details={"sessions": len(ended), "reason": TOO_MANY},
-    )
+    details = {"sessions": len(ended), "reason": TOO_MANY}
+    record_about(session, AuditAction.SESSION_ENDED, api_key, details)
 
 
 def exchange(session: Session, api_key: ApiKey, claims: dict[str, Any]) -> RefreshGrant:
@@ -142,14 +136,8 @@ def end_session(
         raise errors.TokenSessionNotFoundError(found=session_id)
     if owner.ended_at is None:
         owner.ended_at, owner.end_reason = datetime.now(UTC), reason
-        record(
-            session,
-            AuditAction.SESSION_ENDED,
-            "session",
-            owner.id,
-            organisation_id=api_key.organisation_id,
-            details={"api_key": api_key.prefix, "reason": reason},
-        )
+        details, of = {"api_key": api_key.prefix, "reason": reason}, api_key.organisation_id
+        record(session, AuditAction.SESSION_ENDED, "session", owner.id, organisation_id=of, details=details)
     return owner
 
 

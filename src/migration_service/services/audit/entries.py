@@ -10,7 +10,14 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from migration_service.models import AuditEntry
+from migration_service.models import (
+    ApiKey,
+    AuditEntry,
+    ImportSupplier,
+    OperationsTeam,
+    PaymentVendor,
+    WebhookEndpoint,
+)
 from migration_service.origin import current_origin
 from migration_service.states import AuditOutcome
 
@@ -145,3 +152,25 @@ def record(
             details=dict(details) if details else None,
         )
     )
+
+
+def record_about(
+    session: Session,
+    action: AuditAction,
+    row: ApiKey | ImportSupplier | OperationsTeam | PaymentVendor | WebhookEndpoint,
+    details: Mapping[str, Any] | None = None,
+) -> None:
+    """Add an entry about a row of an organisation, as `record` does."""
+    kind, key = _SUBJECTS[type(row)]
+    subject, owner = getattr(row, key), row.organisation_id
+    record(session, action, kind, subject, organisation_id=owner, details=details)
+
+
+#: What entries call each kind of row, and the column with what identifies it.
+_SUBJECTS: dict[type, tuple[str, str]] = {
+    ApiKey: ("api_key", "prefix"),
+    ImportSupplier: ("import_supplier", "code"),
+    OperationsTeam: ("operations_team", "name"),
+    PaymentVendor: ("payment_vendor", "name"),
+    WebhookEndpoint: ("webhook", "id"),
+}

@@ -25,7 +25,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.db.cancelling import allow_minutes
 from migration_service.errors import ErrorItem, RequestFailedValidationError
 from migration_service.models import AccountImportProcess, Acknowledgement, ImportSupplier
-from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.audit.entries import AuditAction, record_about
 from migration_service.services.reconciliation import submitted
 from migration_service.states import ImportState, LineStatus
 
@@ -91,14 +91,7 @@ def acknowledge(session: Session, import_supplier_id: int, order: Acknowledgemen
             "by": order.acknowledged_by,
             **_list(sorted(numbers), sorted(lines)),
         }
-        record(
-            session,
-            AuditAction.REFUSALS_ACKNOWLEDGED,
-            "import_supplier",
-            supplier.code,
-            organisation_id=supplier.organisation_id,
-            details=details,
-        )
+        record_about(session, AuditAction.REFUSALS_ACKNOWLEDGED, supplier, details)
     return len(rows)
 
 

@@ -29,7 +29,7 @@ from migration_service.models import (
     WebhookEndpoint,
 )
 from migration_service.origin import ActorKind, current_origin
-from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.audit.entries import AuditAction, record, record_about
 from migration_service.services.setup.names import check_name, is_name, require_unused, unique_name
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.states import EmailMoment, SupplierStatus
@@ -113,7 +113,7 @@ def create_import_supplier(
     )
     with _unique(session, code):
         session.add(supplier)
-    _record(session, AuditAction.SUPPLIER_CREATED, supplier, {"profile": profile})
+    record_about(session, AuditAction.SUPPLIER_CREATED, supplier, {"profile": profile})
     return supplier
 
 
@@ -125,7 +125,7 @@ def rename_import_supplier(session: Session, code: str, new_code: str) -> None:
     supplier = _get_row(session, code)
     _check_code(new_code)
     require_unused(session, supplier, f"Import supplier {code!r}")
-    _record(session, AuditAction.SUPPLIER_RENAMED, supplier, {"now": new_code})
+    record_about(session, AuditAction.SUPPLIER_RENAMED, supplier, {"now": new_code})
     with _unique(session, new_code):
         supplier.code = new_code
 
@@ -145,7 +145,7 @@ def remove_import_supplier(session: Session, code: str) -> None:
         raise errors.InUseError(f"Import supplier {code!r} is in use: it has a moment of go-live.")
     require_unused(session, supplier, f"Import supplier {code!r}", remove=True)
     _require_no_limit_to(session, supplier)
-    _record(session, AuditAction.SUPPLIER_REMOVED, supplier)
+    record_about(session, AuditAction.SUPPLIER_REMOVED, supplier)
 
 
 def _require_no_limit_to(session: Session, supplier: ImportSupplier) -> None:
@@ -183,13 +183,6 @@ def _check_code(code: str) -> None:
 
 def _unique(session: Session, code: str) -> AbstractContextManager[None]:
     return unique_name(session, "uq_import_supplier_code", f"Import supplier {code!r} already exists.")
-
-
-def _record(
-    session: Session, action: AuditAction, supplier: ImportSupplier, details: dict[str, object] | None = None
-) -> None:
-    owner = supplier.organisation_id
-    record(session, action, "import_supplier", supplier.code, organisation_id=owner, details=details)
 
 
 def find_import_supplier(

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.errors import OperationsTeamNotFoundError
 from migration_service.models import OperationsTeam, Organisation
-from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.audit.entries import AuditAction, record_about
 from migration_service.services.setup.names import check_name, is_name, require_unused, unique_name
 from migration_service.services.setup.organisations import get_organisation
 
@@ -29,7 +29,7 @@ def create_operations_team(
     team = OperationsTeam(name=name, organisation_id=owner)
     with _unique(session, name, owner):
         session.add(team)
-    record(session, AuditAction.TEAM_CREATED, "operations_team", name, organisation_id=owner)
+    record_about(session, AuditAction.TEAM_CREATED, team)
     return team
 
 
@@ -51,19 +51,16 @@ def get_operations_team(session: Session, name: str, organisation_name: str | No
 def rename_operations_team(session: Session, team: OperationsTeam, name: str) -> None:
     """Give a team another name. Raise InUseError, NameInvalidError or NameTakenError."""
     check_name(name, "name of an operations team")
-    before, owner = team.name, team.organisation_id
-    require_unused(session, team, f"Operations team {before!r}")
-    with _unique(session, name, owner):
+    require_unused(session, team, f"Operations team {team.name!r}")
+    record_about(session, AuditAction.TEAM_RENAMED, team, {"now": name})
+    with _unique(session, name, team.organisation_id):
         team.name = name
-    action, details = AuditAction.TEAM_RENAMED, {"now": name}
-    record(session, action, "operations_team", before, organisation_id=owner, details=details)
 
 
 def remove_operations_team(session: Session, team: OperationsTeam) -> None:
     """Remove a team. Raise InUseError."""
     require_unused(session, team, f"Operations team {team.name!r}", remove=True)
-    owner = team.organisation_id
-    record(session, AuditAction.TEAM_REMOVED, "operations_team", team.name, organisation_id=owner)
+    record_about(session, AuditAction.TEAM_REMOVED, team)
 
 
 def _unique(session: Session, name: str, owner: int | None) -> AbstractContextManager[None]:

@@ -18,7 +18,7 @@ from migration_service.models import Organisation, PaymentVendor
 from migration_service.outgoing.rules import show_url
 from migration_service.payment_vendors.addresses import check_vendor_url
 from migration_service.payment_vendors.protocol import VendorKind
-from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.audit.entries import AuditAction, record_about
 from migration_service.services.setup.names import check_name, unique_name
 from migration_service.services.setup.organisations import get_organisation
 
@@ -49,14 +49,8 @@ def create_payment_vendor(
     constraint = "uq_payment_vendor_shared" if owner is None else "uq_payment_vendor_organisation_id_name"
     with unique_name(session, constraint, f"Payment vendor {name!r} already exists."):
         session.add(vendor)
-    record(
-        session,
-        AuditAction.VENDOR_CREATED,
-        "payment_vendor",
-        name,
-        organisation_id=owner,
-        details={"kind": kind.value, "url": show_url(url), "secret_env": secret_env},
-    )
+    details = {"kind": kind.value, "url": show_url(url), "secret_env": secret_env}
+    record_about(session, AuditAction.VENDOR_CREATED, vendor, details)
     return vendor
 
 
@@ -76,14 +70,8 @@ def set_vendor_rate(
     if vendor is None:
         raise PaymentVendorNotFoundError(found=name)
     vendor.calls_per_second = calls_per_second
-    record(
-        session,
-        AuditAction.VENDOR_RATE_SET,
-        "payment_vendor",
-        name,
-        organisation_id=owner,
-        details={"calls_per_second": str(calls_per_second)},
-    )
+    details = {"calls_per_second": str(calls_per_second)}
+    record_about(session, AuditAction.VENDOR_RATE_SET, vendor, details)
 
 
 @dataclass(frozen=True, slots=True)

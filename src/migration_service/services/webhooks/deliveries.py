@@ -12,7 +12,7 @@ from migration_payloads.moments import write_moment
 from migration_service.db.base import new_id
 from migration_service.errors import TooManyRedeliveriesError, WebhookDeliveryNotFoundError
 from migration_service.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
-from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.audit.entries import AuditAction, record_about
 from migration_service.states import DeliveryState
 
 #: The type of the event that only tests an endpoint. It is not in the feed.
@@ -70,7 +70,7 @@ def report_delivery(session: Session, delivery: WebhookDelivery) -> WebhookDeliv
 def send_test(session: Session, endpoint: WebhookEndpoint) -> WebhookDelivery:
     """Send an event of the type `webhook.test` to one endpoint, even if it is switched off."""
     _require_share(session, endpoint, 1)
-    _record(session, AuditAction.WEBHOOK_TESTED, endpoint, {})
+    record_about(session, AuditAction.WEBHOOK_TESTED, endpoint)
     return _send(session, endpoint, event_id=new_id(), event_type=TEST_TYPE)
 
 
@@ -81,7 +81,7 @@ def redeliver(session: Session, endpoint: WebhookEndpoint, delivery: WebhookDeli
     TooManyRedeliveriesError.
     """
     _require_share(session, endpoint, 1)
-    _record(session, AuditAction.WEBHOOK_REDELIVERED, endpoint, {"delivery_number": delivery.id})
+    record_about(session, AuditAction.WEBHOOK_REDELIVERED, endpoint, {"delivery_number": delivery.id})
     names = ("generation", "transaction_id", "event_id", "event_type")
     return _send(session, endpoint, **{name: getattr(delivery, name) for name in names})
 
@@ -101,7 +101,7 @@ def redeliver_since(
     if len(rows) > left:
         raise TooManyRedeliveriesError
     details = {"since": write_moment(since), "only_failed": only_failed, "events": len(rows)}
-    _record(session, AuditAction.WEBHOOK_REDELIVERED, endpoint, details)
+    record_about(session, AuditAction.WEBHOOK_REDELIVERED, endpoint, details)
     return len(rows)
 
 
@@ -137,13 +137,6 @@ def _send(session: Session, endpoint: WebhookEndpoint, **event: Any) -> WebhookD
     session.flush()
     session.refresh(delivery)
     return delivery
-
-
-def _record(
-    session: Session, action: AuditAction, endpoint: WebhookEndpoint, details: dict[str, Any]
-) -> None:
-    owner = endpoint.organisation_id
-    record(session, action, "webhook", endpoint.id, organisation_id=owner, details=details)
 
 
 _LOCK_OWNER = text("SELECT FROM organisation WHERE id = :organisation_id FOR NO KEY UPDATE")

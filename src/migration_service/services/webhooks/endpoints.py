@@ -16,7 +16,7 @@ from migration_service.models import ImportSupplier, Organisation, WebhookEndpoi
 from migration_service.outgoing.rules import AddressRules, show_url
 from migration_service.schemas.webhooks import OperatorsChangeSchema
 from migration_service.services.access.callers import Caller
-from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.audit.entries import AuditAction, record_about
 from migration_service.services.idempotency.keys import void_answers
 from migration_service.services.setup.suppliers import find_import_supplier
 from migration_service.services.webhooks.secrets import Seal, add_secret, remove_secrets
@@ -72,7 +72,7 @@ def create_endpoint(
     session.add(endpoint)
     session.flush()
     secret = add_secret(session, endpoint.id, seal, overlap=timedelta())
-    _record(session, AuditAction.WEBHOOK_CREATED, endpoint, _audited(endpoint))
+    record_about(session, AuditAction.WEBHOOK_CREATED, endpoint, _audited(endpoint))
     return endpoint, secret
 
 
@@ -97,7 +97,7 @@ def change_endpoint(
     after = _audited(endpoint)
     changed = {name: value for name, value in after.items() if value != before[name]}
     if changed:
-        _record(session, AuditAction.WEBHOOK_CHANGED, endpoint, changed)
+        record_about(session, AuditAction.WEBHOOK_CHANGED, endpoint, changed)
 
 
 def remove_endpoint(session: Session, endpoint: WebhookEndpoint) -> None:
@@ -108,13 +108,13 @@ def remove_endpoint(session: Session, endpoint: WebhookEndpoint) -> None:
     endpoint.removed_at = func.now()
     remove_secrets(session, endpoint.id)
     void_answers(session, endpoint.organisation_id, _ANSWERING, endpoint.id)
-    _record(session, AuditAction.WEBHOOK_REMOVED, endpoint, {})
+    record_about(session, AuditAction.WEBHOOK_REMOVED, endpoint)
 
 
 def rotate_secret(session: Session, endpoint: WebhookEndpoint, seal: Seal, *, overlap_hours: int) -> str:
     """Give an endpoint a new secret and return it. The old one is used as well until the overlap ends."""
     secret = add_secret(session, endpoint.id, seal, overlap=timedelta(hours=overlap_hours))
-    _record(session, AuditAction.WEBHOOK_SECRET_ROTATED, endpoint, {"overlap_hours": overlap_hours})
+    record_about(session, AuditAction.WEBHOOK_SECRET_ROTATED, endpoint, {"overlap_hours": overlap_hours})
     return secret
 
 
@@ -255,10 +255,3 @@ def _audited(endpoint: WebhookEndpoint) -> dict[str, Any]:
         "import_supplier_ids": endpoint.import_supplier_ids,
         "enabled": endpoint.disabled_reason is None,
     }
-
-
-def _record(
-    session: Session, action: AuditAction, endpoint: WebhookEndpoint, details: Mapping[str, Any]
-) -> None:
-    owner = endpoint.organisation_id
-    record(session, action, "webhook", endpoint.id, organisation_id=owner, details=details)

@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 
 from migration_service.models import AlertEmail, WebhookEndpoint
 from migration_service.schemas.events import EventType
-from migration_service.services.audit.entries import AuditAction, record
-from migration_service.services.events.recording import record as record_event
+from migration_service.services.audit.entries import AuditAction, record_about
+from migration_service.services.events.recording import record
 from migration_service.states import EndpointOff
 
 #: An endpoint is switched off if every attempt has failed for so many days,
@@ -67,16 +67,9 @@ def switch_off(session: Session, endpoint_id: UUID, reason: EndpointOff) -> None
     )
     if endpoint is None:
         return
-    record(
-        session,
-        AuditAction.WEBHOOK_SWITCHED_OFF,
-        "webhook",
-        endpoint_id,
-        organisation_id=endpoint.organisation_id,
-        details={"reason": reason.value},
-    )
+    record_about(session, AuditAction.WEBHOOK_SWITCHED_OFF, endpoint, {"reason": reason.value})
     data = {"webhook_id": str(endpoint_id), "reason": reason.value}
-    record_event(session, EventType.WEBHOOK_DISABLED, data, organisation_id=endpoint.organisation_id)
+    record(session, EventType.WEBHOOK_DISABLED, data, organisation_id=endpoint.organisation_id)
     if endpoint.email:
         _tell(session, endpoint, reason)
 
