@@ -18,10 +18,9 @@ from migration_service.blueprints.requests.streaming import stream, stream_array
 from migration_service.schemas import reconciliation
 from migration_service.services.access.api_keys import get_api_key_name
 from migration_service.services.reconciliation import acknowledgements, comparisons, receipts
-from migration_service.services.reconciliation.answer import describe_progress, stream_reconciliation
 from migration_service.services.reconciliation.created_accounts import stream_id_map
 from migration_service.services.reconciliation.differences import NOT_COMPARED
-from migration_service.services.reconciliation.verdict import judge
+from migration_service.services.reconciliation.verdict import describe_progress, judge, stream_reconciliation
 from migration_service.states import Problem
 
 _ACKNOWLEDGEMENTS = reconciliation.AcknowledgementAnswerSchema(many=True)

@@ -16,7 +16,7 @@ from migration_service.cli.session import (
 )
 from migration_service.config import SettingsError
 from migration_service.models import ImportSupplier
-from migration_service.services.emails.customer_emails import count_for_policy, read_policy, set_policy
+from migration_service.services.emails.customer_emails import count_for_policy, set_policy
 from migration_service.services.emails.outbox import mail_server
 from migration_service.services.setup.suppliers import (
     create_import_supplier,
@@ -158,7 +158,7 @@ def change_emails(
         with open_session(settings) as session:
             supplier = get_import_supplier(session, code, organisation_id=None)
             held = count_for_policy(session, supplier.id, at=chosen, moment=moment)
-            due = moment or (None if at else read_policy(session, supplier.id).at_moment)
+            due = moment or (None if at else session.get_one(ImportSupplier, supplier.id).emails_from)
         if held:
             when = f"at {due:%Y-%m-%d %H:%M:%S %Z}" if due else "now"
             click.confirm(

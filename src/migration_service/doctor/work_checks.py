@@ -231,7 +231,7 @@ def check_events(parts: ServiceParts) -> Iterator[Diagnosis]:
         return
     yield warning(
         f"those of the last {holder.seconds:.0f} s cannot be read yet: {holder.name} has an open transaction",
-        f"Let it commit, or end it as a superuser of PostgreSQL: {holder.end}",
+        f"Let it commit, or end it as a superuser of PostgreSQL: {holder.end_with}",
     )
 
 

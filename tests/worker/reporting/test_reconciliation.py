@@ -15,7 +15,7 @@ def test_a_reconciliation_and_acknowledgements_are_the_same_in_pieces_of_any_siz
     batches: BatchClient,
 ) -> None:
     batch_id = batches.run([b"{}", b"{", b"[]", b"7"])["batch_id"]
-    with patch("migration_service.services.reconciliation.answer.WRITTEN", 1):
+    with patch("migration_service.services.reconciliation.verdict.WRITTEN", 1):
         assert [it["line_number"] for it in batches.supplier.reconcile()["open"]] == [1, 2, 3, 4]
     path = f"/reconciliation/{batches.supplier.code}/acknowledgements/"
     assert batches.supplier.post(path, {"batch": batch_id, "reason": "Closed."}).status_code == 201

@@ -6,18 +6,11 @@ that they write contain the key, the request and the address. `trail` reads both
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy.orm import Session
 
-from migration_service.models import (
-    ApiKey,
-    AuditEntry,
-    ImportSupplier,
-    OperationsTeam,
-    PaymentVendor,
-    WebhookEndpoint,
-)
+from migration_service import models
 from migration_service.origin import current_origin
 from migration_service.states import AuditOutcome
 
@@ -139,7 +132,7 @@ def record(
     origin = current_origin()
     organisation_id = organisation_id or origin.organisation_id
     session.add(
-        AuditEntry(
+        models.AuditEntry(
             actor_kind=origin.kind,
             actor=origin.actor,
             organisation_id=organisation_id,
@@ -154,23 +147,30 @@ def record(
     )
 
 
+_Row: TypeAlias = (
+    models.ApiKey
+    | models.ImportSupplier
+    | models.OperationsTeam
+    | models.PaymentVendor
+    | models.WebhookEndpoint
+)
+#: What entries call each kind of row, and the column with what identifies it.
+_SUBJECTS: dict[type[_Row], tuple[str, str]] = {
+    models.ApiKey: ("api_key", "prefix"),
+    models.ImportSupplier: ("import_supplier", "code"),
+    models.OperationsTeam: ("operations_team", "name"),
+    models.PaymentVendor: ("payment_vendor", "name"),
+    models.WebhookEndpoint: ("webhook", "id"),
+}
+
+
 def record_about(
     session: Session,
     action: AuditAction,
-    row: ApiKey | ImportSupplier | OperationsTeam | PaymentVendor | WebhookEndpoint,
+    row: _Row,
     details: Mapping[str, Any] | None = None,
 ) -> None:
     """Add an entry about a row of an organisation, as `record` does."""
     kind, key = _SUBJECTS[type(row)]
     subject, owner = getattr(row, key), row.organisation_id
     record(session, action, kind, subject, organisation_id=owner, details=details)
-
-
-#: What entries call each kind of row, and the column with what identifies it.
-_SUBJECTS: dict[type, tuple[str, str]] = {
-    ApiKey: ("api_key", "prefix"),
-    ImportSupplier: ("import_supplier", "code"),
-    OperationsTeam: ("operations_team", "name"),
-    PaymentVendor: ("payment_vendor", "name"),
-    WebhookEndpoint: ("webhook", "id"),
-}

@@ -27,7 +27,6 @@ from migration_service.db.sql import OpenTransaction
 from migration_service.models import Batch, Certificate, CertificateLeaf
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.results.counts import get_progress
-from migration_service.services.reconciliation.answer import describe_verdict
 from migration_service.services.reconciliation.comparisons import find_kept
 from migration_service.services.reconciliation.created_sql import (
     JOIN_ORIGIN,
@@ -36,7 +35,7 @@ from migration_service.services.reconciliation.created_sql import (
 )
 from migration_service.services.reconciliation.receipts import Receipt, read_receipt
 from migration_service.services.reconciliation.submitted import IS_FIRST
-from migration_service.services.reconciliation.verdict import list_problems
+from migration_service.services.reconciliation.verdict import describe_verdict, list_problems
 from migration_service.services.setup.suppliers import IS_NEW, KnownSupplier, get_import_supplier_by_id
 
 _SALT = 32

@@ -5,7 +5,6 @@ removes it with its account. Whoever brings the moment about makes it PENDING, i
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -93,7 +92,8 @@ def count_for_policy(
     session: Session, import_supplier_id: int, *, at: EmailMoment | None, moment: datetime | None
 ) -> int:
     """Return how many held e-mails would be sent, at once or at `moment`, if that were set."""
-    chosen = EmailMoment.AT_MOMENT if moment else at or read_policy(session, import_supplier_id).at
+    before = session.get_one(ImportSupplier, import_supplier_id).emails_at
+    chosen = EmailMoment.AT_MOMENT if moment else at or before
     allow_minutes(session)
     values = {"import_supplier_id": import_supplier_id, "at": chosen}
     return session.scalar(_COUNT_OVERDUE, values) or 0
@@ -123,23 +123,6 @@ def count_for_go_live(
         WHERE email.state = '{EmailState.HELD}' AND email.import_supplier_id = :import_supplier_id
           AND customer.account_pk IN ({accounts})""")
     return session.scalar(counted, values) or 0
-
-
-@dataclass(frozen=True, slots=True)
-class EmailPolicy:
-    """When the e-mails of a supplier are sent, and how many are held until then."""
-
-    sends: bool
-    at: EmailMoment
-    at_moment: datetime | None
-    held: int
-
-
-def read_policy(session: Session, import_supplier_id: int) -> EmailPolicy:
-    """Return when the e-mails of a supplier are sent."""
-    it = session.get_one(ImportSupplier, import_supplier_id)
-    held = count_held(session, import_supplier_id)
-    return EmailPolicy(it.sends_customer_emails, EmailMoment(it.emails_at), it.emails_from, held)
 
 
 def _release(session: Session, statement: TextClause, **values: object) -> int:

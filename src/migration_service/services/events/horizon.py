@@ -1,29 +1,21 @@
 """What holds the horizon back, below which events can be read: the oldest transaction that writes."""
 
-from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import Row, text
 from sqlalchemy.orm import Session
 
 from migration_service.services.events.reading import HORIZON
 
 
-@dataclass(frozen=True, slots=True)
-class HorizonHolder:
-    """The transaction that events wait for."""
+def find_holder(session: Session) -> Row[Any] | None:
+    """Return the oldest transaction of the server that has written something and is still open, if any.
 
-    #: For how long it has been running, or, if this role may not see that, has held an event back.
-    seconds: float
-    #: The session by its process id, application, role and database, or the name of a prepared transaction.
-    name: str
-    #: The statement that ends it.
-    end: str
-
-
-def find_holder(session: Session) -> HorizonHolder | None:
-    """Return the oldest transaction of the server that has written something and is still open, if any."""
-    row = session.execute(_FIND).one_or_none()
-    return HorizonHolder(row.seconds, row.name, row.end_with) if row else None
+    `seconds`, a float, says for how long it has been running, or, if this role may not see that, has held an
+    event back. `name` is the session by its process id, application, role and database, or the name of a
+    prepared transaction, and `end_with` the statement that ends it.
+    """
+    return session.execute(_FIND).one_or_none()
 
 
 # A transaction that only reads has no number, and holds nothing back. That of this query is one. PostgreSQL

@@ -1,37 +1,39 @@
 """The verdict about a supplier, a batch or a wave: what is open or differs, and whether that is clean.
 
 It is worked out from the present counts and the kept comparison, and every surface asks here: the command and
-its exit status, REST, the console, reports, waves with their events, and the preview of going live.
+its exit status, REST, the console, reports, waves with their events, and the preview of going live. REST is
+answered with the verdict and everything that is open or differs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Uuid, bindparam, text
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, sessionmaker
 
+from migration_payloads.moments import write_moment
+from migration_payloads.schemas.json import encode_json, finite
 from migration_service.db.cancelling import allow_minutes
 from migration_service.models import Batch, Comparison
+from migration_service.services.reconciliation import comparisons, submitted
 from migration_service.services.reconciliation.book_totals import BookTotals, read_book
-from migration_service.services.reconciliation.comparisons import find_kept, read_totals
-from migration_service.services.reconciliation.differences import Totals
-from migration_service.services.reconciliation.submitted import (
-    ACCOUNTS_OF_BATCH,
-    Submitted,
-    count_submitted,
-    is_of_added_data,
-)
+from migration_service.services.reconciliation.differences import NOT_COMPARED, Totals
+from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import ImportState, Problem, UndoOutcome
+
+#: The number of entries that are written together.
+WRITTEN = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What is known of a book now, and the comparison that it relies on."""
 
-    sent: Submitted
+    sent: submitted.Submitted
     #: When the comparison began and ended. None if nothing has been compared yet.
     compared_from: datetime | None = None
     compared_at: datetime | None = None
@@ -85,8 +87,8 @@ def judge(
 
     It relies on the kept comparison, unless one is given.
     """
-    sent = count_submitted(session, import_supplier_id, batch_id=batch_id)
-    comparison = comparison or find_kept(session, import_supplier_id, batch_id)
+    sent = submitted.count_submitted(session, import_supplier_id, batch_id=batch_id)
+    comparison = comparison or comparisons.find_kept(session, import_supplier_id, batch_id)
     allow_minutes(session)
     values = {
         "import_supplier_id": import_supplier_id,
@@ -94,13 +96,13 @@ def judge(
         "since": comparison.started_at if comparison else None,
         "comparison_id": comparison.id if comparison else None,
     }
-    adds_data = is_of_added_data(session, batch_id)
+    adds_data = submitted.is_of_added_data(session, batch_id)
     count_not_compared, count_created = _OF_BATCH if batch_id else _OF_SUPPLIER
     not_compared = 0 if adds_data else session.scalar(count_not_compared, values) or 0
     if comparison is None:
         later = session.scalar(_COUNT_LATER_DIFFERING, values) or 0
         return Verdict(sent=sent, not_compared=not_compared, differing=later)
-    totals = read_totals(comparison)
+    totals = comparisons.read_totals(comparison)
     batch = session.get_one(Batch, batch_id) if batch_id else None
     return Verdict(
         sent=sent,
@@ -135,7 +137,7 @@ _NOT_COMPARED = f"""
 # The statements that count the accounts that no comparison has read, and those created since.
 _OF_SUPPLIER, _OF_BATCH = (
     [text(it.format(accounts)) for it in (_NOT_COMPARED, f"SELECT count(*) {_CREATED}")]
-    for accounts in ("account_import_process", ACCOUNTS_OF_BATCH)
+    for accounts in ("account_import_process", submitted.ACCOUNTS_OF_BATCH)
 )
 
 _COUNT_UNDONE_SINCE = text(f"""
@@ -170,7 +172,7 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
     moments = [(it.compared_from, it.compared_at) for it in verdicts if it.compared_from and it.compared_at]
     counts = [asdict(it.sent) for it in verdicts]
     return Verdict(
-        sent=Submitted(**{name: sum(sent[name] for sent in counts) for name in counts[0]}),
+        sent=submitted.Submitted(**{name: sum(sent[name] for sent in counts) for name in counts[0]}),
         compared_from=min(moments)[0] if moments else None,
         compared_at=min(at for _, at in moments) if moments else None,
         totals=totals,
@@ -220,3 +222,66 @@ SENTENCES: dict[Problem, tuple[str, str]] = {
         "%(num)s accounts differ from the figures of the old system.",
     ),
 }
+
+
+def describe_progress(session: Session, comparison_id: UUID) -> dict[str, Any] | None:
+    """Return how far a comparison is, as values for JSON, or None if it has ended."""
+    comparison = session.get(Comparison, comparison_id)
+    if comparison is None or comparison.finished_at is not None:
+        return None
+    return {
+        "comparison": {
+            "id": comparison.id,
+            "started_at": write_moment(comparison.started_at),
+            "items": comparison.items,
+            "done": comparison.done,
+            "time_left": comparisons.estimate_time_left(session, comparison),
+        }
+    }
+
+
+def stream_reconciliation(
+    sessions: sessionmaker[Session], supplier: KnownSupplier, verdict: Verdict, *, batch_id: UUID | None
+) -> Iterator[bytes]:
+    """Yield the whole reconciliation as one JSON object, in pieces."""
+    code = encode_json(supplier.code)
+    yield b'{"import_supplier":%b,"sent":%b,"open":[' % (code, encode_json(verdict.sent))
+    yield from _join(submitted.find_open(sessions, supplier.id, batch_id=batch_id))
+    yield b'],"book":%b,"differences":[' % encode_json(finite(verdict.book))
+    with sessions.begin() as session:
+        comparison = comparisons.find_kept(session, supplier.id, batch_id)
+    if comparison is not None:
+        yield from _join(comparisons.stream_differing(sessions, comparison))
+    yield b"]," + encode_json(finite(describe_verdict(verdict)))[1:]
+
+
+def describe_verdict(verdict: Verdict) -> dict[str, Any]:
+    """Return everything but the individual accounts and lines, as values for JSON."""
+    totals = verdict.totals
+    return {
+        "totals": totals.list_measures(),
+        "compared": totals.compared,
+        "not_comparable": totals.not_comparable,
+        "not_comparable_lines": totals.not_comparable_lines,
+        "lines_not_comparable": [
+            {"batch_id": batch, "line_number": line} for batch, line in totals.named_lines
+        ],
+        "not_compared": NOT_COMPARED,
+        "differing": verdict.differing,
+        "old_figures": totals.figures.list_counts(),
+        "compared_from": verdict.compared_from and write_moment(verdict.compared_from),
+        "compared_at": verdict.compared_at and write_moment(verdict.compared_at),
+        "created_since": verdict.created_since,
+        "undone_since": verdict.undone_since,
+        "problems": list_problems(verdict.problems),
+        "created_clean": verdict.is_created_clean,
+        "complete": verdict.sent.is_complete,
+        "clean": verdict.is_clean,
+    }
+
+
+def _join(items: Iterator[Any]) -> Iterator[bytes]:
+    comma = b""
+    while piece := list(islice(items, WRITTEN)):
+        yield comma + b",".join(encode_json(finite(item)) for item in piece)
+        comma = b","

@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 from migration_service.db.base import one_of
 from migration_service.models import AccountImportProcess, ImportSupplier
 from migration_service.origin import current_origin
-from migration_service.services.emails.customer_emails import read_policy
-from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
+from migration_service.services.emails.customer_emails import count_held
+from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import ImportState
 
 
@@ -25,25 +25,24 @@ def report_import_suppliers(session: Session, organisation_id: int) -> list[dict
 
 def report_import_supplier(session: Session, organisation_id: int, code: str) -> dict[str, Any]:
     """Return one import supplier of the organisation, or raise ImportSupplierNotFoundError."""
-    supplier = get_import_supplier(session, code, organisation_id=organisation_id)
-    (report,) = _report(session, [supplier])
+    known = get_import_supplier(session, code, organisation_id=organisation_id)
+    (report,) = _report(session, [session.get_one(ImportSupplier, known.id)])
     return report
 
 
-def _report(session: Session, suppliers: Iterable[ImportSupplier | KnownSupplier]) -> list[dict[str, Any]]:
+def _report(session: Session, suppliers: Iterable[ImportSupplier]) -> list[dict[str, Any]]:
     by_id = {supplier.id: supplier for supplier in suppliers}
     counts = count_states(session, by_id)
-    policies = {pk: read_policy(session, pk) for pk in by_id}
     return [
         {
             "import_supplier": supplier.code,
             "status": supplier.status,
             "profile": supplier.profile,
             "time_zone": supplier.time_zone,
-            "customer_emails": policies[pk].sends,
-            "emails_at": policies[pk].at,
-            "emails_from": policies[pk].at_moment,
-            "emails_held": policies[pk].held,
+            "customer_emails": supplier.sends_customer_emails,
+            "emails_at": supplier.emails_at,
+            "emails_from": supplier.emails_from,
+            "emails_held": count_held(session, pk),
             "counts": counts[pk],
         }
         for pk, supplier in by_id.items()

@@ -14,27 +14,17 @@ from sqlalchemy import ColumnElement, any_, func, select, update
 from sqlalchemy.orm import Session
 
 from migration_payloads.moments import DEFAULT_TIME_ZONE, is_time_zone, today_in, write_moment
-from migration_service import errors
+from migration_service import errors, models
 from migration_service.db.base import one_of
 from migration_service.db.sql import SqlConnection, connection_of
-from migration_service.models import (
-    ApiKey,
-    Batch,
-    Certificate,
-    GoLive,
-    ImportSupplier,
-    Organisation,
-    Undo,
-    WavePlan,
-    WebhookEndpoint,
-)
+from migration_service.models import ApiKey, ImportSupplier, Organisation, WebhookEndpoint
 from migration_service.origin import ActorKind, current_origin
 from migration_service.services.audit.entries import AuditAction, record, record_about
 from migration_service.services.setup.names import check_name, is_name, require_unused, unique_name
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.states import EmailMoment, SupplierStatus
 
-_Owned = TypeVar("_Owned", Batch, WavePlan, Undo, GoLive, Certificate)
+_Owned = TypeVar("_Owned", models.Batch, models.WavePlan, models.Undo, models.GoLive, models.Certificate)
 
 #: The largest length of the code of an import supplier.
 MAX_CODE = 64
@@ -277,7 +267,7 @@ def get_owned(
 
 
 def which_are_owned(
-    model: type[Batch | WavePlan | Undo | GoLive | Certificate],
+    model: type[models.Batch | models.WavePlan | models.Undo | models.GoLive | models.Certificate],
     organisation_id: int | None,
     import_supplier: str | None,
 ) -> list[ColumnElement[bool]]:

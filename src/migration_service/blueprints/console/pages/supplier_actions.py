@@ -18,6 +18,7 @@ from migration_service.blueprints.console.display import from_viewers_clock, vie
 from migration_service.blueprints.console.languages import _, _l, mark, ngettext
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.reference import wait_until_known
+from migration_service.models import ImportSupplier
 from migration_service.services.batches.results.listing import list_batches
 from migration_service.services.emails import customer_emails
 from migration_service.services.setup import suppliers
@@ -136,12 +137,12 @@ def set_status_of(code: str) -> Response:
 def set_emails(code: str) -> Response:
     """Set whether customers of a supplier get an e-mail."""
     with resources().Session.begin() as session:
-        policy = customer_emails.read_policy(session, supplier_of(session, code).id)
-    form = EmailsForm(on=policy.sends, at=policy.at.value)
+        supplier = session.get_one(ImportSupplier, supplier_of(session, code).id)
+    form = EmailsForm(on=supplier.sends_customer_emails, at=supplier.emails_at)
     form.moment.description = _("By the clock of %(zone)s.", zone=viewer_zone().key)
 
     def preview(session: Session) -> acting.Preview:
-        is_on = customer_emails.read_policy(session, supplier_of(session, code).id).sends
+        is_on = supplier_of(session, code).sends_customer_emails
         return acting.Preview(
             title=_("Customer e-mails of %(code)s", code=code),
             sentence=_("Customers get an e-mail about their account.")

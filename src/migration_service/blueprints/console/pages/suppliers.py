@@ -35,12 +35,11 @@ from migration_service.services.access.api_keys import list_api_keys
 from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.batches.results.listing import list_batches, list_newest
 from migration_service.services.reconciliation import comparisons
-from migration_service.services.reconciliation.answer import describe_progress
 from migration_service.services.reconciliation.book_totals import add_files
 from migration_service.services.reconciliation.created_accounts import stream_id_map
 from migration_service.services.reconciliation.differences import NOT_COMPARED
 from migration_service.services.reconciliation.submitted import OpenItem, find_open, read_place
-from migration_service.services.reconciliation.verdict import SENTENCES
+from migration_service.services.reconciliation.verdict import SENTENCES, describe_progress
 from migration_service.services.reporting.counts import (
     CreatedOnDay,
     count_created_by_day,
