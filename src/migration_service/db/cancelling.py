@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from contextvars import ContextVar, copy_context
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet
@@ -72,14 +73,26 @@ class Connections:
                     connection.cancel_safe(timeout=1)
 
 
+def begin(job: Callable[[], Result]) -> "Future[Result]":
+    """Run `job` in a daemon thread. Return its future result."""
+    future: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(job())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
 class Work(Generic[Result]):
     """A function that runs in a thread of its own, with the context of the one that starts it."""
 
     def __init__(self, connections: Connections, function: Callable[[], Result]) -> None:
         self._connections = connections
-        self._ended = threading.Event()
-        self._result: list[Result] = []
-        self._error: BaseException | None = None
+        self._thread = 0
         #: The seconds of processor time that it took.
         self.seconds = 0.0
         #: The number of its transactions that have written something.
@@ -87,21 +100,18 @@ class Work(Generic[Result]):
         context = copy_context()
         context.run(is_followed.set, True)
 
-        def run() -> None:
+        def run() -> Result:
+            self._thread = threading.get_ident()
             try:
-                self._result.append(context.run(function))
-            except BaseException as error:
-                self._error = error
+                return context.run(function)
             finally:
                 self.seconds, self._effects = time.thread_time(), count_effects()
-                self._ended.set()
 
-        self._thread = threading.Thread(target=run, daemon=True)
-        self._thread.start()
+        self._result = begin(run)
 
     def wait(self, seconds: float) -> bool:
         """Return whether it ends within this time."""
-        return self._ended.wait(seconds)
+        return bool(wait([self._result], seconds).done)
 
     def result(self) -> Result:
         """Return what it returned, or raise what it raised. It must have ended.
@@ -110,15 +120,13 @@ class Work(Generic[Result]):
         """
         add_effects(self._effects)
         self._effects = 0
-        if self._error is not None:
-            raise self._error
-        return self._result[0]
+        return self._result.result()
 
     def abandon(self) -> None:
         """Cancel its statements until it has ended."""
-        while not self._ended.is_set():
+        while not self._result.done():
             try:
-                self._connections.cancel(self._thread.ident or 0)
+                self._connections.cancel(self._thread)
             except psycopg.Error as error:
                 logger.warning("An abandoned statement could not be cancelled: %s", type(error).__name__)
-            self._ended.wait(_AGAIN)
+            self.wait(_AGAIN)

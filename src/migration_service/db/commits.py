@@ -11,12 +11,11 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
-T = TypeVar("T")
+from migration_service.db.cancelling import begin
 
 #: Seconds after which a commit counts as waiting.
 COMMIT_SECONDS = 3.0
@@ -60,29 +59,15 @@ def find_commit_wait(engine: Engine) -> CommitWait | None:
     except BaseException:
         connection.close()
         raise
-    committed = _begin(partial(_commit, connection))
+    committed = begin(partial(_commit, connection))
     with suppress(TimeoutError):
         committed.result(COMMIT_SECONDS)
         return None
     found = CommitWait()
     with suppress(TimeoutError, SQLAlchemyError):
-        found = _begin(partial(_look, engine, process)).result(COMMIT_SECONDS)
+        found = begin(partial(_look, engine, process)).result(COMMIT_SECONDS)
     wait([committed], 1.0)
     return found
-
-
-def _begin(job: Callable[[], T]) -> "Future[T]":
-    """Run `job` in a daemon thread."""
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(job())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, name="commit", daemon=True).start()
-    return future
 
 
 def _commit(connection: Connection) -> None:
@@ -123,9 +108,9 @@ class CommitWatch:
         with self._lock:
             waits = self._is_waiting(is_own=False)
             if not waits:
-                self._answers[False] = _begin(partial(question, engine))
+                self._answers[False] = begin(partial(question, engine))
             elif not self._is_waiting(is_own=True):
-                self._answers[True] = _begin(partial(self._ask_apart, question))
+                self._answers[True] = begin(partial(self._ask_apart, question))
             answer = self._answers[waits]
         return answer.result(seconds)
 
@@ -145,7 +130,7 @@ class CommitWatch:
             due = not self._trying and time.monotonic() - self._tried_at >= _INTERVAL
             self._trying = self._trying or due
         if due:
-            _begin(self._try)
+            begin(self._try)
         return self._waits
 
     def _try(self) -> None:

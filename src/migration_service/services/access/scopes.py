@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from enum import StrEnum
-from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address, ip_network
 
 from migration_service.errors import NetworkInvalidError, PermissionDeniedError
 
@@ -48,7 +47,14 @@ def require_scope(granted: Collection[str] | None, accepted: Sequence[Scope]) ->
 
 def require_address(networks: Sequence[str] | None, address: str | None) -> None:
     """Raise PermissionDeniedError unless `address` is in one of `networks`. None allows every address."""
-    if networks is not None and not _is_within(tuple(networks), address or ""):
+    if networks is None:
+        return
+    try:
+        parsed: IPv4Address | IPv6Address | None = ip_address(address or "")
+    except ValueError:
+        parsed = None
+    mapped = getattr(parsed, "ipv4_mapped", None)
+    if parsed is None or not any((mapped or parsed) in ip_network(it) for it in networks):
         raise PermissionDeniedError(f"The API key may not be used from the address {address}.")
 
 
@@ -61,14 +67,3 @@ def parse_network(text: str) -> str:
     # Addresses are compared as those of IPv4, too.
     mapped = getattr(network.network_address, "ipv4_mapped", None)
     return str(IPv4Network((mapped, network.prefixlen - 96)) if mapped else network)
-
-
-@lru_cache(maxsize=1_000)
-def _is_within(networks: tuple[str, ...], address: str) -> bool:
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return False
-    mapped = getattr(parsed, "ipv4_mapped", None)
-    found: list[IPv4Network | IPv6Network] = [ip_network(network) for network in networks]
-    return any((mapped or parsed) in network for network in found)

@@ -73,13 +73,13 @@ def read_trail(
 
 
 def list_entries_about(
-    session: Session, subject_kind: str, subjects: Collection[str], limit: int = 50
+    session: Session, subject_kind: str, subjects: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Return the audit entries about a subject under any of its names, newest first.
+    """Return the newest 50 audit entries about a subject under any of its names, newest first.
 
     This is faster than `read_trail`, which looks up the account of every entry.
     """
-    values = {"subject_kind": subject_kind, "subjects": list(subjects), "limit": limit}
+    values = {"subject_kind": subject_kind, "subjects": list(subjects)}
     return [dict(row) for row in session.execute(_ABOUT, values).mappings()]
 
 
@@ -115,7 +115,7 @@ def _values(wanted: TrailFilter) -> dict[str, Any]:
 _ABOUT = text("""
     SELECT at, actor_kind, actor, address, request_id, action, subject_kind, subject, outcome, code, details
     FROM audit_entry WHERE subject_kind = :subject_kind AND subject = ANY (CAST(:subjects AS text[]))
-    ORDER BY at DESC, id DESC LIMIT :limit
+    ORDER BY at DESC, id DESC LIMIT 50
 """)
 
 # The persons who started batches and undos without an API key, by the request id in their rows. A batch

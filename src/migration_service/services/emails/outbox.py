@@ -192,18 +192,9 @@ def has_work(session: Session) -> bool:
 
 def hold_due(session: Session, kind: Kind) -> int:
     """Postpone all due messages, because no mail server is set. Return their number."""
-    due = (
-        select(kind.id)
-        .where(kind.state == EmailState.PENDING, kind.next_try_at <= func.now())
-        .with_for_update(skip_locked=True)
-        .cte()
-    )
-    later = {"next_try_at": func.now() + text(f"interval '{WAIT}'")}
-    return len(
-        session.scalars(
-            update(kind).where(kind.id.in_(select(due.c.id))).values(**later).returning(kind.id)
-        ).all()
-    )
+    due = update(kind).where(kind.state == EmailState.PENDING, kind.next_try_at <= func.now())
+    later = due.values(next_try_at=func.now() + text(f"interval '{WAIT}'"))
+    return len(session.scalars(later.returning(kind.id)).all())
 
 
 def _in(seconds: float) -> object:

@@ -37,7 +37,9 @@ def open_feed(
     """
     history = follow_history(session)
     if consumer is not None and session.get(EventConsumer, (organisation_id, consumer)) is None:
-        require_consumer_allowed(session, organisation_id)
+        session.execute(_LOCK_ORGANISATION, {"organisation_id": organisation_id})
+        if len(list_consumers(session, organisation_id)) >= MOST_CONSUMERS:
+            raise TooManyConsumersError
     if cursor is None and consumer is not None:
         known = session.get(EventConsumer, (organisation_id, consumer), populate_existing=True)
         reached = position_of(known) if known else None
@@ -70,13 +72,6 @@ def advance_consumer(session: Session, organisation_id: int, name: str, position
             set_=values | {"asked_at": func.now()},
         )
     )
-
-
-def require_consumer_allowed(session: Session, organisation_id: int) -> None:
-    """Raise TooManyConsumersError if the organisation may not name another consumer."""
-    session.execute(_LOCK_ORGANISATION, {"organisation_id": organisation_id})
-    if len(list_consumers(session, organisation_id)) >= MOST_CONSUMERS:
-        raise TooManyConsumersError
 
 
 def list_consumers(session: Session, organisation_id: int) -> Sequence[EventConsumer]:

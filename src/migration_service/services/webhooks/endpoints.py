@@ -6,20 +6,20 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from migration_service import errors
 from migration_service.config import Settings
 from migration_service.db.base import new_id
-from migration_service.models import ImportSupplier, Organisation, WebhookEndpoint
+from migration_service.models import ImportSupplier, Organisation, WebhookEndpoint, WebhookSecret
 from migration_service.outgoing.rules import AddressRules, show_url
 from migration_service.schemas.webhooks import OperatorsChangeSchema
 from migration_service.services.access.callers import Caller
 from migration_service.services.audit.entries import AuditAction, record_about
 from migration_service.services.idempotency.keys import void_answers
 from migration_service.services.setup.suppliers import find_import_supplier
-from migration_service.services.webhooks.secrets import Seal, add_secret, remove_secrets
+from migration_service.services.webhooks.secrets import Seal, add_secret
 from migration_service.states import EndpointOff
 
 #: The most endpoints of an organisation. Each costs every event of it some time.
@@ -106,7 +106,7 @@ def remove_endpoint(session: Session, endpoint: WebhookEndpoint) -> None:
     Its row and its deliveries are removed later (`deliveries.remove_old_deliveries`).
     """
     endpoint.removed_at = func.now()
-    remove_secrets(session, endpoint.id)
+    session.execute(delete(WebhookSecret).where(WebhookSecret.endpoint_id == endpoint.id))
     void_answers(session, endpoint.organisation_id, _ANSWERING, endpoint.id)
     record_about(session, AuditAction.WEBHOOK_REMOVED, endpoint)
 

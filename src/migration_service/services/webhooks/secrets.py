@@ -57,30 +57,21 @@ class Seal:
             raise SettingsError(missing) from None
 
 
-def new_secret() -> str:
-    """Return a new secret: `whsec_` and random bytes in Base64."""
-    return _PREFIX + base64.b64encode(secrets.token_bytes(_BYTES)).decode()
-
-
 def add_secret(session: Session, endpoint_id: UUID, seal: Seal, *, overlap: timedelta) -> str:
-    """Give an endpoint a new secret and return it. The one before it expires after the overlap.
+    """Give an endpoint a new secret and return it: `whsec_` and random bytes in Base64.
 
-    Until then messages have a signature of both, so that the receiver can change its secret at any time.
-    Older ones are removed, so no more than two are valid at once. The caller has locked the endpoint.
+    The one before it expires after the overlap. Until then messages have a signature of both, so that the
+    receiver can change its secret at any time. Older ones are removed, so no more than two are valid at once.
+    The caller has locked the endpoint.
     """
     of_endpoint = WebhookSecret.endpoint_id == endpoint_id
     kept = select(func.max(WebhookSecret.id)).where(of_endpoint, literal(bool(overlap))).scalar_subquery()
     session.execute(delete(WebhookSecret).where(of_endpoint, WebhookSecret.id.is_distinct_from(kept)))
     ends = func.least(WebhookSecret.expires_at, func.now() + overlap)
     session.execute(update(WebhookSecret).where(of_endpoint).values(expires_at=ends))
-    secret = new_secret()
+    secret = _PREFIX + base64.b64encode(secrets.token_bytes(_BYTES)).decode()
     session.add(WebhookSecret(endpoint_id=endpoint_id, sealed=seal.close(secret)))
     return secret
-
-
-def remove_secrets(session: Session, endpoint_id: UUID) -> None:
-    """Remove the secrets of an endpoint."""
-    session.execute(delete(WebhookSecret).where(WebhookSecret.endpoint_id == endpoint_id))
 
 
 def sign(body: bytes, *, message_id: str, timestamp: int, secrets: Sequence[str]) -> str:
