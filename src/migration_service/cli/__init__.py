@@ -55,11 +55,11 @@ def _show_version(context: click.Context, _option: click.Parameter, asked: bool)
     """Print the versions of the distribution, of its newest revision, and of Python."""
     if not asked or context.resilient_parsing:
         return
-    # Imported here, because no other command needs Alembic.
-    from migration_service.db.revisions import newest_revision  # noqa: PLC0415
+    # Imported here, because help needs no database.
+    from migration_service.db.needed_tables import NEEDED  # noqa: PLC0415
 
     click.echo(
-        f"migration-service {version('migration-service')}, newest revision {newest_revision()}, "
+        f"migration-service {version('migration-service')}, newest revision {NEEDED}, "
         f"Python {platform.python_version()}"
     )
     context.exit()

@@ -10,7 +10,8 @@ from migration_service.cli.output import json_option, show_done, show_record
 from migration_service.cli.session import CannotRunError, open_sessions, read_settings
 from migration_service.config import Settings
 from migration_service.db.engine import parse_database_url
-from migration_service.db.revisions import CannotUpgradeError, current_revision, newest_revision, upgrade
+from migration_service.db.needed_tables import NEEDED, current_revision
+from migration_service.db.revisions import CannotUpgradeError, upgrade
 
 _NOT_NEEDED = ("secret_key", "redis_url")
 
@@ -56,7 +57,7 @@ def upgrade_tables(as_json: bool) -> None:
 @json_option
 def current(as_json: bool) -> None:
     """Show the revision of the tables and the newest one. The exit status is 1 if they differ."""
-    found, newest = _current(read_settings(without=_NOT_NEEDED)), newest_revision()
+    found, newest = _current(read_settings(without=_NOT_NEEDED)), NEEDED
     show_record({"current": found, "newest": newest}, as_json)
     if found != newest:
         raise click.exceptions.Exit(1)

@@ -5,8 +5,6 @@ import time
 
 from alembic import command
 from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from psycopg.errors import DeadlockDetected, LockNotAvailable
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import OperationalError
@@ -14,6 +12,7 @@ from sqlalchemy.exc import OperationalError
 from migration_service.db import known_commits
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.holding import is_lost, repeat
+from migration_service.db.needed_tables import current_revision, obstacle
 
 logger = logging.getLogger(__name__)
 
@@ -44,14 +43,6 @@ _GRANTS = (
 
 class CannotUpgradeError(Exception):
     """The tables cannot be upgraded. Nothing was changed."""
-
-
-def alembic_config(connection: Connection) -> Config:
-    """Return Alembic's configuration for an open connection. It needs no file."""
-    config = Config()
-    config.set_main_option("script_location", "migration_service:alembic")
-    config.attributes["connection"] = connection
-    return config
 
 
 def upgrade(
@@ -109,7 +100,10 @@ def _upgrade_once(engine: Engine, revision: str, runtime_role: str | None) -> bo
             found = current_revision(connection)
             if reason := obstacle(found):
                 raise CannotUpgradeError(f"The tables are at revision {found}. {reason}")
-            command.upgrade(alembic_config(connection), revision)
+            config = Config()  # needs no file
+            config.set_main_option("script_location", "migration_service:alembic")
+            config.attributes["connection"] = connection
+            command.upgrade(config, revision)
             if runtime_role and runtime_role != engine.url.username:
                 _grant(connection, runtime_role)
     except OperationalError as error:
@@ -124,30 +118,3 @@ def _grant(connection: Connection, runtime_role: str) -> None:
     names = {"role": quote(runtime_role), "database": quote(str(connection.engine.url.database))}
     for grant in _GRANTS:
         connection.execute(text(grant.format_map(names)))
-
-
-def current_revision(connection: Connection) -> str | None:
-    """Return the revision of the tables, or None if they do not exist yet."""
-    return MigrationContext.configure(connection).get_current_revision()
-
-
-def obstacle(found: str | None) -> str | None:
-    """Return why this version cannot upgrade tables at the revision `found`, or None if it can."""
-    known = {script.revision for script in _scripts().walk_revisions()}
-    if found is None or found in known:
-        return None
-    return "Only the version that made that revision, or a later one, can upgrade them."
-
-
-def newest_revision() -> str:
-    """Return the newest revision known to this version of the service."""
-    head = _scripts().get_current_head()
-    if head is None:
-        raise RuntimeError("The service was installed without its revisions.")
-    return head
-
-
-def _scripts() -> ScriptDirectory:
-    config = Config()
-    config.set_main_option("script_location", "migration_service:alembic")
-    return ScriptDirectory.from_config(config)

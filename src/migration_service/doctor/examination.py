@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from migration_service.db.commits import COMMIT_SECONDS, CommitWait, find_commit_wait
 from migration_service.db.engine import ONLY_READS, service_engine
+from migration_service.db.needed_tables import NEEDED, current_revision, obstacle
 from migration_service.doctor import work_checks
 from migration_service.doctor.diagnosis import Check, Diagnosis, ServiceParts, Verdict, ok, warning, wrong
 from migration_service.metrics.disks import read_disks
@@ -185,12 +186,9 @@ def check_redis(parts: ServiceParts) -> Iterator[Diagnosis]:
 
 def check_revisions(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Check that the tables have the revision of this version."""
-    # Imported here, because web processes load this module for the console and rarely need Alembic.
-    from migration_service.db.revisions import current_revision, newest_revision, obstacle  # noqa: PLC0415
-
     with parts.sessions.begin() as session:
         found = current_revision(session.connection())
-    newest = newest_revision()
+    newest = NEEDED
     if found != newest:
         seen = f"the tables are at revision {found or 'none'}, not {newest}"
         yield wrong(seen, obstacle(found) or _ADVICE["revisions"])

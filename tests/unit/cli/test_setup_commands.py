@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.cli import COMMANDS, main
 from migration_service.config import Settings
-from migration_service.db.revisions import newest_revision
+from migration_service.db.needed_tables import NEEDED
 from migration_service.models import ImportSupplier, OperationsTeam
 from support.commands import Run
 from support.factories import Customer
@@ -83,6 +83,6 @@ def test_the_version_is_shown_without_settings() -> None:
     )
     assert result.exit_code == 0
     assert result.stdout == (
-        f"migration-service {version('migration-service')}, newest revision {newest_revision()}, "
+        f"migration-service {version('migration-service')}, newest revision {NEEDED}, "
         f"Python {platform.python_version()}\n"
     )
