@@ -26,7 +26,6 @@ from migration_service.origin import ActorKind, Origin, set_origin
 from migration_service.services.access.operator_sessions import (
     ActiveSession,
     find_operator_session,
-    session_times,
 )
 from migration_service.services.access.operators import AuthenticatedOperator
 from migration_service.services.setup.organisations import list_organisations
@@ -74,8 +73,7 @@ def find_session() -> ActiveSession | None:
             # Automatic requests of a page do not keep a session alive.
             is_used = not request.args.get("part")
             with shared.Session.begin() as session:
-                times = session_times(shared.settings)
-                g.active_session = find_operator_session(session, token, times, is_used=is_used)
+                g.active_session = find_operator_session(session, token, shared.settings, is_used=is_used)
             disregard_effects()
     active: ActiveSession | None = g.active_session
     return active

@@ -30,21 +30,6 @@ LOGGED_OUT = "logged_out"
 
 
 @dataclass(frozen=True, slots=True)
-class SessionTimes:
-    """The longest duration of a session: without activity, and in total."""
-
-    idle: timedelta
-    longest: timedelta
-
-
-def session_times(settings: Settings) -> SessionTimes:
-    """Return the longest duration of console sessions."""
-    return SessionTimes(
-        timedelta(minutes=settings.console_idle_minutes), timedelta(hours=settings.console_session_hours)
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class ActiveSession:
     """A session that has not ended, with its operator and their current role."""
 
@@ -52,19 +37,16 @@ class ActiveSession:
     operator: AuthenticatedOperator
 
 
-def begin_operator_session(session: Session, operator_id: int) -> str:
-    """Start a session and return its token."""
-    token = secrets.token_urlsafe(32)
-    row = OperatorSession(
-        id=new_id(), operator_id=operator_id, token_sha256=_hash(token), address=current_origin().address
-    )
-    session.add(row)
-    session.flush()
-    return token
+def begin_operator_session(session: Session, operator: AuthenticatedOperator) -> tuple[str, ActiveSession]:
+    """Start a session of an operator who has logged in, and return it with its token."""
+    token, id_ = secrets.token_urlsafe(32), new_id()
+    address = current_origin().address
+    session.add(OperatorSession(id=id_, operator_id=operator.id, token_sha256=_hash(token), address=address))
+    return token, ActiveSession(id_, operator)
 
 
 def find_operator_session(
-    session: Session, token: str, times: SessionTimes, *, is_used: bool
+    session: Session, token: str, settings: Settings, *, is_used: bool
 ) -> ActiveSession | None:
     """Return the session with this token, or None if there is none or it has ended.
 
@@ -79,8 +61,8 @@ def find_operator_session(
             OperatorSession.token_sha256 == _hash(token),
             OperatorSession.ended_at.is_(None),
             Operator.disabled_at.is_(None),
-            OperatorSession.created_at > now - times.longest,
-            OperatorSession.last_seen_at > now - times.idle,
+            OperatorSession.created_at > now - timedelta(hours=settings.console_session_hours),
+            OperatorSession.last_seen_at > now - timedelta(minutes=settings.console_idle_minutes),
         )
     ).one_or_none()
     if found is None:

@@ -119,9 +119,9 @@ def _add_lines(
     rows = session.execute(statement, {**values, **place, "limit": LINES}, execution_options=pieces)
     for last in rows:
         number += 1
-        part = _PARTS[last.status] if statement is _LIST_UNSTAGED else "repeated"
+        part = _PARTS.get(last.status, "repeated")
         found.setdefault(part, FileTotals()).add_line(last.payload)
-        if statement is _LIST_UNSTAGED and last.is_acknowledged and part != "skipped":
+        if last.is_acknowledged and part != "skipped":
             found.setdefault("acknowledged", FileTotals()).add_line(last.payload)
     for part, lines in found.items():
         totals.add_part(part, list_measures(lines.to_dict()))
@@ -245,7 +245,7 @@ _FORGET_UNSTAGED = text("DELETE FROM compared_line WHERE comparison_id = :compar
 
 #: The lines of a batch that repeat the account of an earlier line, as sent.
 _LIST_REPEATED = text(f"""
-    SELECT payload, line_number FROM batch_line
+    SELECT payload, line_number, NULL AS status, false AS is_acknowledged FROM batch_line
     WHERE batch_id = :batch_id AND line_number > :line_number
       AND errors @> '[{{"code": "{DuplicateLineError.code}"}}]'
     ORDER BY line_number LIMIT :limit

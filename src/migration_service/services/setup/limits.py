@@ -1,13 +1,11 @@
 """The concurrency limit (section 8), which operators can change while the service is running."""
 
-from sqlalchemy import select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from migration_service.models import ServiceLimit
 from migration_service.services.audit.entries import AuditAction, record
 
-_ONLY_ROW = 1
 #: The largest limit that operators may set.
 LARGEST_LIMIT = 1_000_000
 
@@ -22,6 +20,5 @@ def set_concurrency_limit(session: Session, limit: int | None) -> None:
 
     This applies to every request after the transaction, but not to accounts that are already being processed.
     """
-    statement = insert(ServiceLimit).values(id=_ONLY_ROW, concurrency_limit=limit)
-    session.execute(statement.on_conflict_do_update(index_elements=["id"], set_={"concurrency_limit": limit}))
+    session.execute(update(ServiceLimit).values(concurrency_limit=limit))
     record(session, AuditAction.LIMIT_SET, "concurrency_limit", "off" if limit is None else limit)

@@ -207,7 +207,7 @@ def test_sessions_that_began_thirty_days_ago_are_removed(sessions: sessionmaker[
     with sessions.begin() as session:
         operator = admit_operator(session, name)
         for days in (30, 29.9):
-            begin_operator_session(session, operator.id)
+            begin_operator_session(session, operator)
             this = update(OperatorSession).where(OperatorSession.created_at == func.now())
             session.execute(this.values(created_at=func.now() - timedelta(days=days)))
         assert remove_old_operator_sessions(session) == 1

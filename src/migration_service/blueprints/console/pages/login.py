@@ -93,14 +93,8 @@ def _authenticate(name: str, password: str) -> operators.AuthenticatedOperator:
 
 def start_session(operator: operators.AuthenticatedOperator) -> None:
     """Start a session of an authenticated operator, with a new cookie."""
-    shared = resources()
-    with shared.Session.begin() as database:
-        token = operator_sessions.begin_operator_session(database, operator.id)
-        active = operator_sessions.find_operator_session(
-            database, token, operator_sessions.session_times(shared.settings), is_used=True
-        )
-    if active is None:
-        raise UnauthenticatedError
+    with resources().Session.begin() as database:
+        token, active = operator_sessions.begin_operator_session(database, operator)
     access.keep_session(token, active)
 
 
