@@ -98,7 +98,7 @@ def test_a_wave_that_waits_for_a_decision_is_told_until_it_is_decided(
     assert f"{CONSOLE}waves/{plan['plan_id']}/1/" in body
     assert "#migrationapprovalwaits" in body
     waves.act(plan, 1, "approve", reason="known")
-    with patch("migration_service.services.reconciliation.verdict.count_submitted") as sent:
+    with patch("migration_service.services.reconciliation.submitted.count_submitted") as sent:
         sent.return_value = Submitted(open=1)
         waves.run()
         assert _send_due() == 2
