@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, TextClause, bindparam, func, select, text
+from sqlalchemy import ARRAY, BigInteger, bindparam, func, select, text
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import literals
@@ -57,19 +57,19 @@ def record_customer_emails(transaction: OpenTransaction, account_import_process_
 
 def release_with_go_live(session: Session, account_ids: Sequence[int]) -> int:
     """Let the held e-mails of accounts that go live be sent, and return their number."""
-    return _release(session, _OF_ACCOUNTS, account_ids=list(account_ids))
+    return session.scalar(_OF_ACCOUNTS, {"account_ids": list(account_ids)}) or 0
 
 
 def release_with_approval(session: Session, batch_id: UUID) -> int:
     """Let the held e-mails of a wave that is approved be sent, and return their number."""
     allow_minutes(session)
     session.execute(_LOCK_SUPPLIER, {"batch_id": batch_id})
-    return _release(session, _OF_BATCH, batch_id=batch_id)
+    return session.scalar(_OF_BATCH, {"batch_id": batch_id}) or 0
 
 
 def release_due(session: Session) -> int:
     """Let held e-mails be sent whose moment has come, or of which it was brought forward."""
-    return _release(session, _OF_MOMENT, most=_MOST)
+    return session.scalar(_OF_MOMENT, {"most": _MOST}) or 0
 
 
 def set_policy(
@@ -85,7 +85,7 @@ def set_policy(
     session.refresh(supplier)
     if supplier.emails_at in _WITH_GO_LIVE:
         allow_minutes(session)
-        _release(session, _OVERDUE, import_supplier_id=supplier.id, at=supplier.emails_at)
+        session.execute(_OVERDUE, {"import_supplier_id": supplier.id, "at": supplier.emails_at})
 
 
 def count_for_policy(
@@ -123,11 +123,6 @@ def count_for_go_live(
         WHERE email.state = '{EmailState.HELD}' AND email.import_supplier_id = :import_supplier_id
           AND customer.account_pk IN ({accounts})""")
     return session.scalar(counted, values) or 0
-
-
-def _release(session: Session, statement: TextClause, **values: object) -> int:
-    released: int = session.execute(statement, values).scalar_one()
-    return released
 
 
 def _releasing(source: str, *, limit: str = "", locked: str = "") -> str:
