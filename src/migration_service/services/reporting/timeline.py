@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from migration_service.states import StatementOrigin, TransactionPeriod, UndoOutcome
+from migration_service.states import BatchKind, StatementOrigin, TransactionPeriod, UndoOutcome
 
 #: The largest number of events listed for an account.
 MOST = 200
@@ -27,16 +27,16 @@ def list_events(
 
 _NONE = "NULL::text AS state, NULL::uuid AS undo_id"
 _EVENTS = text(f"""
-    SELECT added_at AS at, 'notes' AS kind, count(*) AS items, {_NONE} FROM note
+    SELECT added_at AS at, '{BatchKind.NOTES}' AS kind, count(*) AS items, {_NONE} FROM note
     WHERE account_pk = :account AND added_at IS NOT NULL GROUP BY 1
     UNION ALL
-    SELECT created_at, 'transactions', count(*), {_NONE} FROM "transaction"
+    SELECT created_at, '{BatchKind.TRANSACTIONS}', count(*), {_NONE} FROM "transaction"
     WHERE account_pk = :account AND period = '{TransactionPeriod.ADDED}' GROUP BY 1
     UNION ALL
-    SELECT created_at, 'statements', count(*), {_NONE} FROM statement
+    SELECT created_at, '{BatchKind.STATEMENTS}', count(*), {_NONE} FROM statement
     WHERE account_pk = :account AND origin = '{StatementOrigin.ADDED}' GROUP BY 1
     UNION ALL
-    SELECT created_at, 'payment-instructions', count(*), {_NONE} FROM payment_instruction
+    SELECT created_at, '{BatchKind.PAYMENT_INSTRUCTIONS}', count(*), {_NONE} FROM payment_instruction
     WHERE account_pk = :account GROUP BY 1
     UNION ALL
     SELECT coalesce(email.sent_at, email.created_at), 'email', 1, email.state, NULL
