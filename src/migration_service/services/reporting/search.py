@@ -6,7 +6,6 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from migration_payloads.schemas.fields import Ean
 from migration_payloads.schemas.identifiers import plain_identifier, without_hidden
 from migration_service.services.setup.names import is_name
 
@@ -26,8 +25,7 @@ def find_accounts(
     numbers = [it for it in {plain, plain.lstrip(_APOSTROPHES).lstrip()} if is_name(it)]
     if not numbers:
         return []
-    digits = "".join(it for it in plain if it.isalnum())
-    eans = [*numbers, digits] if Ean.FORM.fullmatch(digits) else numbers
+    eans = [*numbers, "".join(it for it in plain if it.isalnum())]
     values = {"numbers": numbers, "eans": eans, "suppliers": list(import_supplier_ids), "limit": limit}
     return session.execute(_FIND, values).all()
 
