@@ -77,6 +77,9 @@ def test_a_batch_that_the_error_threshold_paused_is_told_to_each_once(
     assert _send_due() == 0
     waves.batches.work()
     assert _send_due() == 2, "it was paused once more"
+    _start_broken(waves)
+    waves.batches.work()
+    assert _send_due() == 2, "another one is paused, too"
 
 
 def test_a_wave_that_waits_for_a_decision_is_told_until_it_is_decided(
@@ -104,7 +107,7 @@ def test_a_wave_that_waits_for_a_decision_is_told_until_it_is_decided(
         assert _send_due() == 2
     subject, body = _texts(mailbox)[2]
     assert "wave 2 differs and waits for a decision" in subject
-    assert "Open accounts: 1." in body
+    assert "differ from their staged payload: 0. Open accounts: 1." in body
     waves.act(plan, 2, "approve", reason="known")
     waves.run()
     assert waves.states(plan)[2] == "CLEAN"
