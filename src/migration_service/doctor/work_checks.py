@@ -14,7 +14,6 @@ from migration_service.services.certificates.making import load_key
 from migration_service.services.events.horizon import find_holder
 from migration_service.services.processing.slots import Slots
 from migration_service.services.reporting import counts
-from migration_service.services.reporting.work import list_running_requests
 from migration_service.services.setup.vendors import list_payment_vendors
 from migration_service.states import BatchCondition, EmailState
 from migration_service.tasks.app import MigrationCelery
@@ -296,7 +295,7 @@ def check_statements(parts: ServiceParts) -> Iterator[Diagnosis]:
 def check_stuck_attempts(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Report each attempt that has been in progress for longer than all its tries can take."""
     with parts.sessions.begin() as session:
-        oldest = list_running_requests(session, import_supplier_ids=None, limit=_MOST_STUCK)
+        oldest = counts.list_running_requests(session, import_supplier_ids=None, limit=_MOST_STUCK)
     stuck = [attempt for attempt in oldest if attempt.seconds > _STUCK_SECONDS]
     if not stuck:
         yield ok(f"none has been in progress for more than {_STUCK_SECONDS:.0f} s")

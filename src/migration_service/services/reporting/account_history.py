@@ -1,4 +1,4 @@
-"""All stored data of one account: staged, created, and added since."""
+"""All stored data of one account: staged, created, and added since; and its events, newest first."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,9 +27,11 @@ from migration_service.services.imports import storing
 from migration_service.services.imports.status import REPORTED_STATUS
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import get_operations_team_name
-from migration_service.states import ImportState, StatementOrigin, TransactionPeriod
+from migration_service.states import BatchKind, ImportState, StatementOrigin, TransactionPeriod, UndoOutcome
 
 _PROCESS = AccountImportProcess
+#: The largest number of events listed for an account.
+MOST = 200
 
 
 def read_account_history(session: Session, supplier: KnownSupplier, number: str) -> dict[str, Any]:
@@ -144,3 +146,42 @@ def _instructions(account_pk: int) -> Executable:
         .where(PaymentInstruction.account_pk == account_pk)
         .order_by(PaymentInstruction.id)
     )
+
+
+def list_events(
+    session: Session, process_id: int, account_id: int | None, *, was_undone: bool
+) -> Sequence[Any]:
+    """Return the added data, e-mails and undos of an account, newest first.
+
+    Each has its time, its kind, how many items it is about, and an e-mail its state, or an undo its outcome
+    and its id. `account_id` is None if the account does not exist now. The lines of undos have no index by
+    account, so they are only read if `was_undone`.
+    """
+    values = {"process": process_id, "account": account_id, "was_undone": was_undone, "limit": MOST}
+    return session.execute(_EVENTS, values).all()
+
+
+_NONE = "NULL::text AS state, NULL::uuid AS undo_id"
+_EVENTS = text(f"""
+    SELECT added_at AS at, '{BatchKind.NOTES}' AS kind, count(*) AS items, {_NONE} FROM note
+    WHERE account_pk = :account AND added_at IS NOT NULL GROUP BY 1
+    UNION ALL
+    SELECT created_at, '{BatchKind.TRANSACTIONS}', count(*), {_NONE} FROM "transaction"
+    WHERE account_pk = :account AND period = '{TransactionPeriod.ADDED}' GROUP BY 1
+    UNION ALL
+    SELECT created_at, '{BatchKind.STATEMENTS}', count(*), {_NONE} FROM statement
+    WHERE account_pk = :account AND origin = '{StatementOrigin.ADDED}' GROUP BY 1
+    UNION ALL
+    SELECT created_at, '{BatchKind.PAYMENT_INSTRUCTIONS}', count(*), {_NONE} FROM payment_instruction
+    WHERE account_pk = :account GROUP BY 1
+    UNION ALL
+    SELECT coalesce(email.sent_at, email.created_at), 'email', 1, email.state, NULL
+    FROM customer JOIN customer_email AS email ON email.customer_pk = customer.id
+    WHERE customer.account_pk = :account
+    UNION ALL
+    SELECT line.finished_at, 'undo', 1, line.outcome, line.undo_id
+    FROM undo_line AS line
+    WHERE :was_undone AND line.account_import_process_id = :process AND line.finished_at IS NOT NULL
+      AND line.outcome <> '{UndoOutcome.PENDING}'
+    ORDER BY at DESC LIMIT :limit
+""")

@@ -5,16 +5,17 @@ other functions are fast enough for every request.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import func, select, text
+from sqlalchemy import ColumnElement, Double, cast, func, select, text
 from sqlalchemy.orm import Session
 
+from migration_service.db.base import one_of
 from migration_service.db.cancelling import allow_minutes
 from migration_service.errors import AccountFailedValidationError
 from migration_service.models import (
@@ -81,6 +82,61 @@ def read_in_progress(session: Session) -> InProgress:
     )
     limit = session.scalar(select(ServiceLimit.concurrency_limit))
     return InProgress(attempts + int(of_batches or 0), max(float(oldest), 0.0), limit)
+
+
+def list_running_requests(
+    session: Session, *, import_supplier_ids: Collection[int] | None, limit: int = 100
+) -> Sequence[Any]:
+    """Return the attempts of single requests in progress, oldest first, of all suppliers if None."""
+    process = AccountImportProcess
+    return session.execute(
+        select(
+            ImportSupplier.code.label("import_supplier"),
+            process.external_account_number,
+            Attempt.id.label("attempt_id"),
+            Attempt.dry_run,
+            process.tries,
+            _age(Attempt.created_at.expression).label("seconds"),
+        )
+        .join(Attempt, Attempt.id == process.attempt_id)
+        .join(ImportSupplier, ImportSupplier.id == process.import_supplier_id)
+        .where(process.state == ImportState.IN_PROGRESS, _among(import_supplier_ids))
+        .order_by(Attempt.created_at)
+        .limit(limit)
+    ).all()
+
+
+def list_running_chunks(
+    session: Session, *, import_supplier_ids: Collection[int] | None, limit: int = 100
+) -> Sequence[Any]:
+    """Return the chunks that workers are processing, oldest first. None stands for all suppliers."""
+    return session.execute(
+        select(
+            ImportSupplier.code.label("import_supplier"),
+            Batch.id.label("batch_id"),
+            func.coalesce(Batch.name, Batch.file_name).label("batch_name"),
+            BatchChunk.first_line,
+            BatchChunk.last_line,
+            func.cardinality(BatchChunk.attempts).label("attempts"),
+            BatchChunk.tries,
+            _age(BatchChunk.dispatched_at.expression).label("seconds"),
+        )
+        .join(Batch, Batch.id == BatchChunk.batch_id)
+        .join(ImportSupplier, ImportSupplier.id == Batch.import_supplier_id)
+        .where(BatchChunk.attempts.is_not(None), _among(import_supplier_ids))
+        .order_by(BatchChunk.dispatched_at)
+        .limit(limit)
+    ).all()
+
+
+def _age(since: ColumnElement[Any]) -> ColumnElement[float]:
+    return cast(func.coalesce(func.extract("epoch", func.now() - since), 0), Double)
+
+
+def _among(import_supplier_ids: Collection[int] | None) -> ColumnElement[bool]:
+    if import_supplier_ids is None:
+        return ImportSupplier.id.is_not(None)
+    return one_of(ImportSupplier.id.expression, import_supplier_ids)
 
 
 @dataclass(slots=True)

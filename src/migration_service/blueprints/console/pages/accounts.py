@@ -28,9 +28,9 @@ from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
 from migration_service.services.imports.status import find_process
 from migration_service.services.reconciliation.created_accounts import compare_account
+from migration_service.services.reporting.account_history import list_events
 from migration_service.services.reporting.attempts import read_attempts
 from migration_service.services.reporting.search import find_accounts, find_work
-from migration_service.services.reporting.timeline import list_events
 from migration_service.services.setup.suppliers import KnownSupplier, list_import_suppliers
 from migration_service.services.setup.teams import get_operations_team_name
 from migration_service.states import BatchKind, LineStatus, Outcome

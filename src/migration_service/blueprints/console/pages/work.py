@@ -10,8 +10,11 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.metrics.broker import read_broker
 from migration_service.origin import current_origin
 from migration_service.services.processing.slots import Slots
-from migration_service.services.reporting.counts import read_in_progress
-from migration_service.services.reporting.work import list_running_chunks, list_running_requests
+from migration_service.services.reporting.counts import (
+    list_running_chunks,
+    list_running_requests,
+    read_in_progress,
+)
 from migration_service.tasks.names import KEY_PREFIX, QUEUES
 
 blueprint = Blueprint("work", __name__, url_prefix="/work")
