@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
-from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,15 +27,13 @@ from migration_service_client.command.lines import open_lines
 from migration_service_client.command.output import count, json_option, show_json
 
 _TABLES = """
-CREATE TABLE old (account BLOB PRIMARY KEY, line INTEGER, hash INTEGER) WITHOUT ROWID;
+CREATE TABLE old (account TEXT PRIMARY KEY, line INTEGER, hash INTEGER) WITHOUT ROWID;
 CREATE TABLE waiting (old_line INTEGER PRIMARY KEY, new_line INTEGER, text BLOB);
-CREATE TABLE new (account BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE new (account TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 #: What is known of a line of the old book: its account has not been met in the new one, has been met, or
 #: waits for the second pass. Lines without an account of their own have none of these states.
 _NOT_MET, _MET, _WAITING = 1, 2, 3
-#: The bytes that stand for a longer account number.
-_DIGEST = 16
 
 
 class Verdict(StrEnum):
@@ -83,7 +80,7 @@ class Comparison:
         """Read the old book."""
         count = 0
 
-        def rows() -> Iterator[tuple[bytes, int, int]]:
+        def rows() -> Iterator[tuple[str, int, int]]:
             nonlocal count
             for line, account in self._readable(lines, "unreadable_in_old"):
                 count += 1
@@ -122,17 +119,15 @@ class Comparison:
                 return
         raise CannotRunError("The old book has lost lines while delta ran. Run it again.")
 
-    def _readable(self, lines: Iterable[Line], otherwise: str) -> Iterator[tuple[Line, bytes]]:
+    def _readable(self, lines: Iterable[Line], otherwise: str) -> Iterator[tuple[Line, str]]:
         for line in lines:
-            found = find_number(line.text or b"")
-            if found is None:
+            account = find_number(line.text or b"")
+            if account is None:
                 self._counts[otherwise] += 1
             else:
-                number = found.encode()
-                # So a long number takes no more memory than others.
-                yield line, number if len(number) < _DIGEST else blake2b(number, digest_size=_DIGEST).digest()
+                yield line, account
 
-    def _compare(self, new: Line, account: bytes) -> Outcome | None:
+    def _compare(self, new: Line, account: str) -> Outcome | None:
         """Return the outcome of a line, or None if it waits for the second pass."""
         known = self._db.execute("SELECT line, hash FROM old WHERE account = ?", (account,)).fetchone()
         if known is None:
