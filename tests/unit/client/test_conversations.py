@@ -91,6 +91,8 @@ class Driver:
             ),
             9.0,
         ),
+        (error(503, "x", **{"retry-after": "Tue, 24 Nov 2026 10:00:09 GMT"}), 4.0),
+        (error(503, "x", **{"retry-after": "soon"}), 4.0),
         (error(500, "error"), 4.0),
         (conversations.Answer(502, {}, b"<html>"), 4.0),
         (conversations.Answer(504, {}), 4.0),
