@@ -1,7 +1,10 @@
 """What the client sends, and when it sends it again. Nothing is sent here."""
 
 import json
+from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,8 +19,10 @@ from migration_service_client import (
     models,
     operations,
 )
+from migration_service_client.answers import LineReader
 from migration_service_client.command.reconcile import reconcile
-from migration_service_client.requests import Request
+from migration_service_client.requests import Lines, Request
+from migration_service_client.uploads import encoded
 
 POLICY = conversations.Policy(patience=600.0, jitter=lambda: 0.0)
 CREATED = conversations.Answer(201, {}, b'{"service_account_number": "A-1"}')
@@ -230,6 +235,18 @@ def test_an_account_that_exists_is_answered_with_its_number_unless_it_differs() 
     with pytest.raises(codes.AccountAlreadyImported) as raised:
         create([*items, {"code": "payload_differs", "detail": "", "attr": "ledgers.0.ledger_balance"}])
     assert raised.value.errors[1].attr == "ledgers.0.ledger_balance"
+    assert raised.value.errors[1].suggestions is None
+
+
+def test_an_account_that_was_created_has_what_its_payload_was_warned_of() -> None:
+    creating: Any = conversations.create_account(ACCOUNT, operations_team_name="T")
+    assert next(creating).operation == "stage_account"
+    warning = models.Finding(code="ledger_missing", detail="", attr="ledgers")
+    creating.send(SimpleNamespace(warnings=(warning,)))
+    with pytest.raises(StopIteration) as ended:
+        creating.send(SimpleNamespace(service_account_number="A-1"))
+    created = conversations.CreatedAccount(service_account_number="A-1", warnings=(warning,))
+    assert ended.value.value == created
 
 
 def test_a_new_process_derives_the_same_key() -> None:
@@ -241,6 +258,7 @@ def test_a_new_process_derives_the_same_key() -> None:
     assert len(key) == 64
     # A body that is not JSON has a key, too.
     assert idempotency_key("book", 1, b"\xff{") != idempotency_key("book", 1, b"\xfe{")
+    assert len(idempotency_key("book", 1, {"half": "\ud800"})) == 64
 
 
 def test_a_page_leads_to_the_next_one_on_the_same_server() -> None:
@@ -261,8 +279,84 @@ def test_a_page_leads_to_the_next_one_on_the_same_server() -> None:
 def test_what_a_proxy_answers_is_no_error_of_the_service() -> None:
     with pytest.raises(UnexpectedAnswer, match="a 418"):
         Driver(conversations.Answer(418, {}, b"<html>")).run(conversations.single(process(), POLICY))
+    with pytest.raises(UnexpectedAnswer, match="a 404"):
+        Driver(conversations.Answer(404, {}, b'{"error": "no route"}')).run(
+            conversations.single(process(), POLICY)
+        )
     with pytest.raises(UnexpectedAnswer, match="form of CreatedAccount"):
         Driver(conversations.Answer(201, {}, b"{}")).run(conversations.single(process(), POLICY))
+
+
+LINES: Lines[Any] = Lines("lines", "GET", "/lines", bytes, accept="application/x-ndjson")
+CSV: Lines[Any] = Lines("lines", "GET", "/lines", dict[str, str], accept="text/csv")
+PAGE: Lines[Any] = Lines("lines", "GET", "/lines", bytes, accept="text/html")
+
+
+@pytest.mark.parametrize(
+    ("request_", "chunks", "items"),
+    [
+        (LINES, (b"{}\n\n[", b"1]"), [b"{}", b"[1]"]),
+        (PAGE, (b"<p>\n\n</p>",), [b"<p>", b"", b"</p>"]),
+        (CSV, (b"\xef\xbb\xbfa,b\r\n1,", b'"2"\r\n3,4'), [{"a": "1", "b": "2"}, {"a": "3", "b": "4"}]),
+    ],
+)
+def test_a_stream_is_read_by_its_lines_however_it_comes(
+    request_: Lines[Any], chunks: tuple[bytes, ...], items: list[Any]
+) -> None:
+    reader = LineReader(request_)
+    assert [it for chunk in chunks for it in reader.feed(chunk)] + list(reader.end()) == items
+
+
+@pytest.mark.parametrize(
+    ("request_", "end"),
+    [
+        (LINES, b'{"code": "service_unavailable", "detail": "This broke off. Ask again."'),
+        (CSV, b'"service_unavailable: This broke off. Ask again.'),
+        (PAGE, b"<p><strong>The page broke off. Load it again.</strong>"),
+    ],
+)
+def test_a_stream_that_the_service_could_not_go_on_with_is_an_error(request_: Lines[Any], end: bytes) -> None:
+    reader = LineReader(request_)
+    assert list(reader.feed(end)) == []
+    with pytest.raises(ServiceUnreachable, match="the service could not go on"):
+        list(reader.end())
+
+
+def test_a_batch_is_waited_for_while_it_runs_or_waits() -> None:
+    told: list[Any] = []
+    waiting: Any = conversations.wait_for_batch("b", seconds=0.2, progress=told.append)
+    pauses, states = [], ["WAITING", "RUNNING", "RUNNING", "PAUSED"]
+    step = next(waiting)
+    for state in states[:-1]:
+        assert step.target == "/v1/data-import/batches/b/"
+        pauses.append(waiting.send(SimpleNamespace(state=state)).seconds)
+        step = next(waiting)
+    with pytest.raises(StopIteration) as ended:
+        waiting.send(SimpleNamespace(state=states[-1]))
+    assert ended.value.value.state == "PAUSED"
+    assert pauses == [0.1, pytest.approx(0.15), 0.2]
+    assert [it.state for it in told] == states
+
+
+def test_amounts_and_moments_are_sent_exactly_and_what_is_no_number_is_not() -> None:
+    assert encoded({"a": Decimal("1E+2"), "b": Decimal("0.10"), "c": date(2026, 3, 1)}) == (
+        b'{"a": "100", "b": "0.10", "c": "2026-03-01"}'
+    )
+    with pytest.raises(ValueError, match="JSON"):
+        encoded({"a": float("nan")})
+    since = datetime(2026, 3, 1, 22, tzinfo=UTC)
+    request: Request[Any] = Request("ask", "GET", "/ask", Any, query={"since": since, "none": None})
+    assert request.target == "/ask?since=2026-03-01T22%3A00%3A00%2B00%3A00"
+
+
+def test_a_file_is_sent_with_its_name_and_its_type(tmp_path: Path) -> None:
+    for name, media_type in (("book.ndjson", "application/x-ndjson"), ("book.gz", "application/gzip")):
+        request = operations.start_batch(tmp_path / name, import_supplier="S", mode="stage")
+        assert request.query["file_name"] == name
+        assert (request.headers["Content-Type"], request.headers["Accept"]) == (
+            media_type,
+            "application/json",
+        )
 
 
 def test_what_a_generator_yields_can_be_sent_again() -> None:
@@ -313,3 +407,6 @@ def test_a_token_is_renewed_with_the_refresh_token_and_with_the_key_if_that_is_r
     assert driver.tokens == [None] * 3
     with pytest.raises(codes.AuthenticationFailed):
         Driver(refused).run(conversations.Tokens("the-key").renewal(0.0))
+    throttled = conversations.Answer(200, {}, refused.body.replace(b"authentication_failed", b"throttled"))
+    with pytest.raises(codes.Throttled):
+        Driver(throttled).run(conversations.Tokens("the-key").renewal(0.0))

@@ -22,7 +22,7 @@ def idempotency_key(book: str, line: int | str, content: Mapping[str, Any] | byt
         except ValueError:
             content = {"raw": content.decode("latin-1") if isinstance(content, bytes) else content}
     text = json.dumps([book, str(line), content], sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def file_key(name: str, file: str | os.PathLike[str]) -> str:

@@ -70,6 +70,12 @@ SAMPLE = json.loads(
 )
 
 
+def _periods(payload: Any) -> list[Any]:
+    meter_point = payload["supply_addresses"][0]["meter_points"][0]
+    periods: list[Any] = meter_point["billing_configuration_periods"]
+    return periods
+
+
 def _send_an_address_again_with_other_postcodes(payload: Any) -> None:
     """Both postcodes are refused. So nobody can say that the addresses are the same."""
     first = payload["supply_addresses"][0]
@@ -82,6 +88,8 @@ def _send_an_address_again_with_other_postcodes(payload: Any) -> None:
     [
         (lambda it: it.update(unknown_occupier="maybe", customers=[]), {"invalid"}),
         (_send_an_address_again_with_other_postcodes, {"invalid", "supply_address_with_no_meter_points"}),
+        (lambda it: it["statements"].append(it["statements"][0]), {"duplicate_statement_ids"}),
+        (lambda it: _periods(it).append(_periods(it)[0]), {"duplicate_period_start"}),
     ],
 )
 def test_what_would_only_follow_from_a_fault_is_not_reported(change: Any, codes: set[str]) -> None:
