@@ -18,7 +18,6 @@ from migration_service.schemas import answers
 from migration_service.services.reporting import comparison
 from migration_service.states import AccountChange, CodeChange
 
-_CHANGES = [change.value for change in AccountChange]
 _BEFORE, _AFTER = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11", "019aa5d2-11c8-7d40-9b02-5e1f7c3a9d42"
 _COUNTS = {
     "newly_broken": (4, "Accounts that passed in the first batch and fail in the second one."),
@@ -78,7 +77,7 @@ class ComparedAccountAnswerSchema(AnswerSchema):
     """An account that fails in at least one of the batches."""
 
     external_account_number = answers.String("The number of the account.", "100000038")
-    change = answers.String("What changed.", "NEWLY_BROKEN", words=_CHANGES)
+    change = answers.String("What changed.", "NEWLY_BROKEN", words=AccountChange)
     before_line = answers.Integer(
         "Its line in the first batch, or the first one that failed, or null.", 38, allow_none=True
     )

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from migration_payloads.schemas.coded import example_of
 from migration_service import errors
+from migration_service.blueprints.batch_upload import intake_limits
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import json_body, query_arguments
 from migration_service.blueprints.requests.description_headers import refer
@@ -25,7 +26,6 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.models import Wave, WavePlan
 from migration_service.schemas import waves
 from migration_service.services.batches import clock
-from migration_service.services.batches.intake.quotas import BatchQuotas
 from migration_service.services.waves import acts
 from migration_service.services.waves.orders import read_change, read_plan
 from migration_service.services.waves.plans import plan_waves
@@ -74,8 +74,7 @@ def plan(body: dict[str, Any]) -> Any:
     starts: in its window or, without a window, after the previous wave. A first wave without a window is
     started by hand. A supplier has one plan at a time.
     """
-    settings, sender = resources().settings, caller()
-    quotas = BatchQuotas(settings.max_open_batches, settings.max_batch_storage_bytes)
+    sender, quotas = caller(), intake_limits(resources().settings).quotas
     with resources().Session.begin() as session:
         with telling_unknown_names(body):
             order = read_plan(body, now=clock.read_clock(session), api_key_id=sender.api_key_id)

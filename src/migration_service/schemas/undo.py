@@ -15,7 +15,6 @@ BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
 _UNDO_ID = "019aa5e0-9a31-7f00-8c15-6f2d1b7e4a90"
 PLAN_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b12"
 _MOMENT = "2026-03-02T08:00:00Z"
-_CODES = [blocker.value for blocker in UndoBlocker]
 
 
 class UndoneWaveSchema(CommandFields):
@@ -74,7 +73,7 @@ class UndoResultArgumentsSchema(Fields):
 class FoundBlockerAnswerSchema(AnswerSchema):
     """Something that blocks accounts from being undone."""
 
-    code = answers.String("The code of the blocker.", "email_sent", words=_CODES)
+    code = answers.String("The code of the blocker.", "email_sent", words=UndoBlocker)
     may_be_overridden = answers.Boolean(
         "Whether an administrator, or a key with the scope `override`, can override it.", True
     )
