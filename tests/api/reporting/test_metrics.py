@@ -57,6 +57,11 @@ def value(samples: dict[tuple[str, frozenset[tuple[str, str]]], float], name: st
         ({"REMOTE_ADDR": ""}, 200),
         ({"REMOTE_ADDR": "192.0.2.7"}, 404),
         ({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "192.0.2.7"}, 404),
+        ({"REMOTE_ADDR": "127.0.0.1", "HTTP_FORWARDED": "for=192.0.2.7"}, 404),
+        ({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_REAL_IP": "192.0.2.7"}, 404),
+        ({"REMOTE_ADDR": "127.0.0.1", "HTTP_VIA": "1.1 proxy"}, 404),
+        ({"REMOTE_ADDR": "127.0.0.1", "HTTP_HOST": "elsewhere.example"}, 404),
+        ({"REMOTE_ADDR": "::1", "HTTP_HOST": "[::1]:8000"}, 200),
     ],
 )
 def test_without_a_token_only_clients_of_this_machine_are_answered(
