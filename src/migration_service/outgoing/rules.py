@@ -110,8 +110,7 @@ def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
         return address
     if any(address in network for network in _TRANSLATED):
         return IPv4Address(int(address) & 0xFFFFFFFF)
-    teredo = address.teredo[1] if address.teredo else None
-    return address.ipv4_mapped or address.sixtofour or teredo or address
+    return address.ipv4_mapped or address.sixtofour or address
 
 
 def _is_public(address: IPv4Address | IPv6Address) -> bool:
