@@ -11,22 +11,13 @@ import pytest
 from sqlalchemy import create_engine, func, select, text
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service import models
 from migration_service.db.base import new_id
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.jobs import Progress, take_due
 from migration_service.db.revisions import upgrade
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import ServiceError
-from migration_service.models import (
-    AccountImportProcess,
-    Batch,
-    BatchChunk,
-    ImportSupplier,
-    OldFigure,
-    OldFigures,
-    Undo,
-    UndoLine,
-)
 from migration_service.services.access.api_keys import get_api_key
 from migration_service.services.accounts.erasure import erase_account, erase_outcomes
 from migration_service.services.audit.entries import AuditAction, record
@@ -70,7 +61,7 @@ from support.servers import EmbeddedServers
 _NOW = datetime.now(UTC)
 _CLAIM = {"limit": 10, "domain": "energy.example", "lease": 90}
 _BATCH, _UNDO = new_id(), new_id()
-_DEFERRED = BatchChunk(batch_id=_BATCH, first_line=1, deferred_since=_NOW)
+_DEFERRED = models.BatchChunk(batch_id=_BATCH, first_line=1, deferred_since=_NOW)
 
 _Database: TypeAlias = tuple[sessionmaker[Session], Customer]
 _Call: TypeAlias = Callable[[Session, int], Any]
@@ -143,8 +134,8 @@ def test_a_hot_statement_uses_its_index(unanalysed: _Database, index: str, call:
         supplier = get_import_supplier(session, customer.import_supplier, organisation_id=None).id
         owned = {"organisation_id": customer.organisation_id, "import_supplier_id": supplier}
         team = get_operations_team_id(session, customer.organisation_id, customer.operations_team)
-        batch = Batch(id=_BATCH, mode="import", source="upload", operations_team_id=team, **owned)
-        session.add_all([batch, Undo(id=_UNDO, reason="", **owned)])
+        batch = models.Batch(id=_BATCH, mode="import", source="upload", operations_team_id=team, **owned)
+        session.add_all([batch, models.Undo(id=_UNDO, reason="", **owned)])
         session.flush()
         session.execute(text("SET LOCAL enable_seqscan = off"))
         before = _scans(session)
@@ -156,7 +147,7 @@ def test_a_hot_statement_uses_its_index(unanalysed: _Database, index: str, call:
 
 
 def _list(session: Session, supplier: int, kind: ListKind) -> None:
-    [code] = session.scalars(select(ImportSupplier.code).where(ImportSupplier.id == supplier))
+    [code] = session.scalars(select(models.ImportSupplier.code).where(models.ImportSupplier.id == supplier))
     known = get_import_supplier(session, code, organisation_id=None)
     read_imports(OpenTransaction.of(session), known, kind, after="", limit=1)
 
@@ -167,7 +158,7 @@ def test_no_lines_of_other_accounts_are_read(filled: _Database) -> None:
         supplier = get_import_supplier(session, customer.import_supplier, organisation_id=None)
         owned = {"organisation_id": customer.organisation_id, "import_supplier_id": supplier.id}
         team = get_operations_team_id(session, customer.organisation_id, customer.operations_team)
-        session.add(Batch(id=_BATCH, mode="import", source="upload", operations_team_id=team, **owned))
+        session.add(models.Batch(id=_BATCH, mode="import", source="upload", operations_team_id=team, **owned))
         session.flush()
         session.execute(text(_LINES), {"batch_id": _BATCH})
     with sessions.begin() as session:
@@ -192,7 +183,7 @@ def test_the_verdict_of_a_batch_reads_its_accounts_and_what_waits(filled: _Datab
     with sessions.begin() as session:
         supplier = get_import_supplier(session, customer.import_supplier, organisation_id=None)
         owned = {"organisation_id": customer.organisation_id, "import_supplier_id": supplier.id}
-        session.add(Batch(id=_BATCH, mode="stage", source="upload", state="COMPLETED", **owned))
+        session.add(models.Batch(id=_BATCH, mode="stage", source="upload", state="COMPLETED", **owned))
         session.flush()
         session.execute(text(_CREATED), {"batch_id": _BATCH, "supplier": supplier.id})
     with sessions.begin() as session:  # later than what was created
@@ -277,7 +268,7 @@ def test_a_page_of_the_audit_reads_the_accounts_of_its_entries(filled: _Database
     with sessions.begin() as session:
         supplier = get_import_supplier(session, customer.import_supplier, organisation_id=None)
         session.execute(text(_CREATED), {"batch_id": _BATCH, "supplier": supplier.id})
-        known = session.scalar(select(func.max(AccountImportProcess.id)))
+        known = session.scalar(select(func.max(models.AccountImportProcess.id)))
         record(session, AuditAction.ACCOUNT_ERASED, "account", str(known))
     with sessions.begin() as session:
         session.execute(text("SET LOCAL enable_seqscan = off"))  # as with statistics of a large table
@@ -291,7 +282,7 @@ def test_an_acknowledgement_is_found_by_its_account_or_line(filled: _Database) -
     with sessions.begin() as session:
         supplier = get_import_supplier(session, customer.import_supplier, organisation_id=None)
         owned = {"organisation_id": customer.organisation_id, "import_supplier_id": supplier.id}
-        session.add(Batch(id=_BATCH, mode="stage", source="upload", state="COMPLETED", **owned))
+        session.add(models.Batch(id=_BATCH, mode="stage", source="upload", state="COMPLETED", **owned))
         session.flush()
         for statement in _ACKNOWLEDGED:
             session.execute(text(statement), {"batch_id": _BATCH, "supplier": supplier.id})
@@ -396,11 +387,11 @@ def _collect_pieces(sessions: sessionmaker[Session]) -> dict[str, Any]:
         known = make_supplier(session, "MINE")
         created = make_created(session, known, "1")
         owned = {"organisation_id": known.organisation_id, "import_supplier_id": known.id}
-        session.add(Undo(id=_UNDO, reason="", **owned))
+        session.add(models.Undo(id=_UNDO, reason="", **owned))
         session.flush()
         number = created.service_account_number
         session.add(
-            UndoLine(
+            models.UndoLine(
                 undo_id=_UNDO,
                 position=1,
                 account_import_process_id=created.id,
@@ -408,9 +399,11 @@ def _collect_pieces(sessions: sessionmaker[Session]) -> dict[str, Any]:
             )
         )
         file = {"file_sha256": b"", "file_bytes": 0, "accounts": 1, "tolerance": 0, "tolerance_days": 0}
-        session.add(OldFigures(import_supplier_id=known.id, upload_id=new_id(), uploaded_by="", **file))
         session.add(
-            OldFigure(
+            models.OldFigures(import_supplier_id=known.id, upload_id=new_id(), uploaded_by="", **file)
+        )
+        session.add(
+            models.OldFigure(
                 import_supplier_id=known.id,
                 line_number=1,
                 external_account_number="1",
@@ -440,7 +433,7 @@ def _collect_pieces(sessions: sessionmaker[Session]) -> dict[str, Any]:
         note_taken(transaction, known.id, ["1"], extracted_at=None)
         assert revert_piece(session, _UNDO) is Progress.WORKED
     with sessions() as session:
-        assert session.scalar(select(UndoLine.outcome)) == UndoOutcome.REVERTED
+        assert session.scalar(select(models.UndoLine.outcome)) == UndoOutcome.REVERTED
     return statements
 
 

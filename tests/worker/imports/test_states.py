@@ -14,19 +14,6 @@ from migration_service.db.sql import OpenTransaction, begin
 from migration_service.errors import AccountCreationFailedError
 from migration_service.models import AccountImportProcess, Attempt
 from migration_service.services.imports import states, storing
-from migration_service.services.imports.states import (
-    IMPORT,
-    RETURN,
-    REVERT,
-    SKIP,
-    STAGE,
-    START,
-    UNSKIP,
-    Change,
-    EndedAttempt,
-    RunningAttempt,
-    StateChangeError,
-)
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import ImportState, Outcome
 from support.supplier_client import SupplierClient
@@ -39,7 +26,7 @@ class Scene:
     sessions: sessionmaker[Session]
     supplier: KnownSupplier
     account: ValidatedAccount
-    attempt: RunningAttempt
+    attempt: states.RunningAttempt
 
     @property
     def number(self) -> str:
@@ -78,15 +65,15 @@ def scene(supplier: SupplierClient) -> Scene:
 def _stage(scene: Scene, transaction: OpenTransaction) -> bool:
     scene.account.sha256 = b"of another payload"
     (staged,) = storing.stage(transaction, scene.supplier, [scene.account])
-    return staged.state is STAGE.target
+    return staged.state is states.STAGE.target
 
 
 def _begin(scene: Scene, transaction: OpenTransaction) -> bool:
     return states.start(transaction, scene.attempt, durable=True)
 
 
-def _succeeded(scene: Scene) -> EndedAttempt:
-    return EndedAttempt(scene.attempt, Outcome.SUCCEEDED, "A-12345678")
+def _succeeded(scene: Scene) -> states.EndedAttempt:
+    return states.EndedAttempt(scene.attempt, Outcome.SUCCEEDED, "A-12345678")
 
 
 def _import(scene: Scene, transaction: OpenTransaction) -> bool:
@@ -96,46 +83,46 @@ def _import(scene: Scene, transaction: OpenTransaction) -> bool:
 
 def _return(scene: Scene, transaction: OpenTransaction) -> bool:
     error = AccountCreationFailedError("It is not possible.")
-    return _complete(transaction, EndedAttempt.with_error(scene.attempt, error), started=True)
+    return _complete(transaction, states.EndedAttempt.with_error(scene.attempt, error), started=True)
 
 
-def _complete(transaction: OpenTransaction, ended: EndedAttempt, *, started: bool) -> bool:
+def _complete(transaction: OpenTransaction, ended: states.EndedAttempt, *, started: bool) -> bool:
     try:
         states.complete(transaction, [ended], started=started)
-    except StateChangeError:
+    except states.StateChangeError:
         return False
     return True
 
 
 def _skip(scene: Scene, transaction: OpenTransaction) -> bool:
-    return bool(states.change(transaction, scene.supplier.id, [scene.number], SKIP))
+    return bool(states.change(transaction, scene.supplier.id, [scene.number], states.SKIP))
 
 
 def _unskip(scene: Scene, transaction: OpenTransaction) -> bool:
-    return bool(states.change(transaction, scene.supplier.id, [scene.number], UNSKIP))
+    return bool(states.change(transaction, scene.supplier.id, [scene.number], states.UNSKIP))
 
 
 def _revert(scene: Scene, transaction: OpenTransaction) -> bool:
     try:
         states.revert(transaction, [scene.attempt.account_import_process_id])
-    except StateChangeError:
+    except states.StateChangeError:
         return False
     return True
 
 
-_MAKE: dict[str, tuple[Change, Callable[[Scene, OpenTransaction], bool]]] = {
-    "stage": (STAGE, _stage),
-    "begin": (START, _begin),
-    "import": (IMPORT, _import),
-    "return": (RETURN, _return),
-    "skip": (SKIP, _skip),
-    "unskip": (UNSKIP, _unskip),
-    "revert": (REVERT, _revert),
+_MAKE: dict[str, tuple[states.Change, Callable[[Scene, OpenTransaction], bool]]] = {
+    "stage": (states.STAGE, _stage),
+    "begin": (states.START, _begin),
+    "import": (states.IMPORT, _import),
+    "return": (states.RETURN, _return),
+    "skip": (states.SKIP, _skip),
+    "unskip": (states.UNSKIP, _unskip),
+    "revert": (states.REVERT, _revert),
 }
 
 
 def test_the_walk_has_every_change_of_the_table() -> None:
-    changes = [it for it in vars(states).values() if isinstance(it, Change)]
+    changes = [it for it in vars(states).values() if isinstance(it, states.Change)]
     assert [change for change, _make in _MAKE.values()] == changes
 
 
@@ -179,12 +166,12 @@ def test_an_attempt_ends_once(scene: Scene, started: bool) -> None:
     if started:
         scene.put_into(ImportState.IN_PROGRESS)
     first, again = (
-        EndedAttempt.with_error(scene.attempt, AccountCreationFailedError(why))
+        states.EndedAttempt.with_error(scene.attempt, AccountCreationFailedError(why))
         for why in ("First.", "Again.")
     )
     with begin(scene.sessions) as transaction:
         states.complete(transaction, [first], started=started)
-    with pytest.raises(StateChangeError), begin(scene.sessions) as transaction:
+    with pytest.raises(states.StateChangeError), begin(scene.sessions) as transaction:
         states.complete(transaction, [again], started=started)
     attempt = scene.find_attempt()
     assert attempt is not None
@@ -195,6 +182,6 @@ def test_an_attempt_ends_once(scene: Scene, started: bool) -> None:
 def test_an_attempt_that_is_not_the_current_one_cannot_end_the_process(scene: Scene) -> None:
     scene.put_into(ImportState.IN_PROGRESS)
     other = replace(_succeeded(scene), attempt=replace(scene.attempt, id=new_id()))
-    with pytest.raises(StateChangeError), begin(scene.sessions) as transaction:
+    with pytest.raises(states.StateChangeError), begin(scene.sessions) as transaction:
         states.complete(transaction, [other], started=True)
     assert scene.process().state == ImportState.IN_PROGRESS

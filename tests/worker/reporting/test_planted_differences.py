@@ -12,16 +12,9 @@ from migration_payloads.validation import validate_text
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.reconciliation import created_accounts
 from migration_service.services.reporting.retention import remove_payloads
+from support import planted_differences
 from support.batch_client import BatchClient, counts
 from support.mutations import places
-from support.planted_differences import (
-    PLANTED,
-    PLANTED_ADDED,
-    make_book,
-    plant,
-    plant_in_added,
-    plant_in_each_column,
-)
 from support.supplier_client import SupplierClient
 from support.vendor_servers import make_sandbox_vendor
 
@@ -29,9 +22,9 @@ from support.vendor_servers import make_sandbox_vendor
 def test_each_kind_of_difference_is_found_in_its_account_and_nowhere_else(
     batches: BatchClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planted_ones = [*PLANTED, *plant_in_each_column()]
+    planted_ones = [*planted_differences.PLANTED, *planted_differences.plant_in_each_column()]
     others = [planted for planted in planted_ones if planted.other]
-    accounts = make_book(batches.supplier.code, len(planted_ones) + len(others))
+    accounts = planted_differences.make_book(batches.supplier.code, len(planted_ones) + len(others))
     SupplierClient.create(batches.supplier.app, batches.supplier.Session)  # to which an account is moved
     assert batches.run(accounts)["counts"]["IMPORTED"] == len(accounts)
     before = batches.supplier.reconcile()
@@ -41,7 +34,7 @@ def test_each_kind_of_difference_is_found_in_its_account_and_nowhere_else(
     with batches.supplier.Session.begin() as session:
         for number, planted in zip(numbers, planted_ones, strict=False):
             other = numbers[len(planted_ones) + others.index(planted)] if planted.other else number
-            plant(session, planted, number, other)
+            planted_differences.plant(session, planted, number, other)
             expected |= {number: planted.paths} | ({other: planted.other} if planted.other else {})
     expected = {number: sorted(paths) for number, paths in expected.items() if paths}
     after = batches.supplier.reconcile()
@@ -59,7 +52,7 @@ def test_each_kind_of_difference_is_found_in_its_account_and_nowhere_else(
 def test_each_kind_of_difference_of_added_data_is_found_or_named_as_not_compared(
     batches: BatchClient, sandbox_url: str
 ) -> None:
-    accounts = batches.supplier.accounts(len(PLANTED_ADDED))
+    accounts = batches.supplier.accounts(len(planted_differences.PLANTED_ADDED))
     numbers = [str(account["external_account_number"]) for account in accounts]
     assert counts(batches.run(accounts)) == {"IMPORTED": len(accounts)}
     for kind, members in _added(make_sandbox_vendor(batches.supplier.Session, sandbox_url)).items():
@@ -68,8 +61,8 @@ def test_each_kind_of_difference_of_added_data_is_found_or_named_as_not_compared
     before = batches.supplier.reconcile()
     assert (before["clean"], before["differences"]) == (True, [])
     with batches.supplier.Session.begin() as session:
-        for number, (statement, _) in zip(numbers, PLANTED_ADDED, strict=True):
-            plant_in_added(session, statement, batches.supplier.code, number)
+        for number, (statement, _) in zip(numbers, planted_differences.PLANTED_ADDED, strict=True):
+            planted_differences.plant_in_added(session, statement, batches.supplier.code, number)
     found: dict[str, set[str]] = {number: set() for number in numbers}
     report = batches.supplier.reconcile()
     for account in report["differences"]:
@@ -77,8 +70,9 @@ def test_each_kind_of_difference_of_added_data_is_found_or_named_as_not_compared
         shown |= {it["measure"] for it in account["differences"]}
         shown |= {it["path"].rstrip("0123456789.") for it in account["values"]}  # of an item, its list
     assert [
-        (statement, found[number]) for number, (statement, _) in zip(numbers, PLANTED_ADDED, strict=True)
-    ] == (PLANTED_ADDED)
+        (statement, found[number])
+        for number, (statement, _) in zip(numbers, planted_differences.PLANTED_ADDED, strict=True)
+    ] == (planted_differences.PLANTED_ADDED)
     assert any(it.startswith("data added to accounts later") for it in report["not_compared"])
 
 
@@ -113,7 +107,7 @@ _ALIKE: list[tuple[str, Any, str, str]] = [
 
 def test_what_is_changed_on_both_sides_alike_is_found(batches: BatchClient) -> None:
     code = batches.supplier.code
-    accounts = make_book(code, 2 * len(_ALIKE) + 4)
+    accounts = planted_differences.make_book(code, 2 * len(_ALIKE) + 4)
     numbers = [it["external_account_number"] for it in accounts]
     singly = numbers[len(_ALIKE) : 2 * len(_ALIKE)]
     for account in accounts:
@@ -228,7 +222,7 @@ def _unusual(code: str) -> list[Any]:
     """Return a payload for each unusual value, which has it for each name for which it is valid."""
     payloads = []
     for value in _UNUSUAL:
-        (payload,) = make_book(code, 1)
+        (payload,) = planted_differences.make_book(code, 1)
         for container, key in {key: (it, key) for it, key in places(payload)}.values():
             if key == "import_supplier":
                 continue

@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
+from migration_service import models
 from migration_service.db.base import new_id
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import (
@@ -18,20 +19,6 @@ from migration_service.errors import (
     AccountNotStagedError,
     BatchStateError,
     ServiceError,
-)
-from migration_service.models import (
-    Account,
-    AccountImportProcess,
-    Batch,
-    BatchLine,
-    Event,
-    Ledger,
-    PaymentInstruction,
-    PaymentVendor,
-    SkipMark,
-    Transaction,
-    Undo,
-    UndoLine,
 )
 from migration_service.payment_vendors.protocol import PaymentInstructionDetails
 from migration_service.services.access.callers import Caller
@@ -100,18 +87,20 @@ class Undone:
 
     def outcome(self) -> tuple[str, list[str]]:
         with self.supplier.Session() as session:
-            line = session.scalars(select(UndoLine).where(UndoLine.undo_id == self.undo_id)).one()
+            line = session.scalars(
+                select(models.UndoLine).where(models.UndoLine.undo_id == self.undo_id)
+            ).one()
             return line.outcome, list(line.reasons or ())
 
     def state(self) -> str | None:
         process = self.supplier.process_of(self.number)
         with self.supplier.Session() as session:
-            return session.scalar(select(AccountImportProcess.state).where(process))
+            return session.scalar(select(models.AccountImportProcess.state).where(process))
 
     def accounts(self) -> list[str]:
         with self.supplier.Session() as session:
-            own = Account.external_account_number == self.number
-            return list(session.scalars(select(Account.service_account_number).where(own)))
+            own = models.Account.external_account_number == self.number
+            return list(session.scalars(select(models.Account.service_account_number).where(own)))
 
     def check(self, run: Run) -> None:
         """What is true whatever comes first: the outcome is true, and the state goes with the account."""
@@ -172,7 +161,7 @@ def _transaction(undone: Undone) -> Act:
         return True
 
     def check(run: Run) -> None:
-        rows = select(func.count()).where(Transaction.transaction_id == "added")
+        rows = select(func.count()).where(models.Transaction.transaction_id == "added")
         undone.check_added(run, rows, "data_added_later")
 
     return [("add", add), COMMIT], check
@@ -180,7 +169,7 @@ def _transaction(undone: Undone) -> Act:
 
 def _confirmation(undone: Undone) -> Act:
     with undone.supplier.Session.begin() as session:
-        session.add(PaymentVendor(name="vendor", kind="http", url="http://localhost"))
+        session.add(models.PaymentVendor(name="vendor", kind="http", url="http://localhost"))
     body = PostedBody({**undone.pair, "vendor": "vendor", "reference": "r", "type": "CARD"})
     details = PaymentInstructionDetails()
     with undone.supplier.Session() as session:
@@ -191,7 +180,7 @@ def _confirmation(undone: Undone) -> Act:
         return True
 
     def check(run: Run) -> None:
-        rows = select(func.count()).where(PaymentInstruction.account_pk == order.account.id)
+        rows = select(func.count()).where(models.PaymentInstruction.account_pk == order.account.id)
         undone.check_added(run, rows, "payment_instruction_confirmed")
 
     return [("add", add), COMMIT], check
@@ -227,7 +216,7 @@ def _erasure(undone: Undone) -> Act:
             return
         assert undone.state() is None, "erased after the undo: removed, and marked"
         with undone.supplier.Session() as session:
-            assert session.get(SkipMark, (known.id, undone.number))
+            assert session.get(models.SkipMark, (known.id, undone.number))
 
     return [("erase", erase), COMMIT], check
 
@@ -244,7 +233,7 @@ def _batch_again(undone: Undone) -> Act:
     def check(run: Run) -> None:
         assert undone.outcome() == ("REVERTED", [])
         with undone.supplier.Session() as session:
-            line = session.get_one(BatchLine, (batch_id, 1))
+            line = session.get_one(models.BatchLine, (batch_id, 1))
         assert line.status in ("IMPORTED", "ALREADY_IMPORTED")
         assert undone.accounts() == ([line.service_account_number] if line.status == "IMPORTED" else [])
         if run.before("undo.commit", "other.work"):
@@ -298,7 +287,7 @@ def _marking(undone: Undone) -> Act:
         is_live = outcome[0] == UndoOutcome.KEPT
         assert (report["accounts"], client.owned("new")) == (int(is_live), [undone.number] * is_live)
         with undone.supplier.Session() as session:
-            told = select(func.count()).where(Event.type == "account.went_live")
+            told = select(func.count()).where(models.Event.type == "account.went_live")
             assert session.scalar(told) == int(is_live), "told once, and only of what went live"
 
     return [("mark", lambda session: mark_piece(session, go_live_id)), COMMIT], check
@@ -374,7 +363,7 @@ class Renewed:
 
     def status(self) -> str:
         with self.undone.supplier.Session() as session:
-            return str(session.get_one(BatchLine, (self.chunk.batch_id, 1)).status)
+            return str(session.get_one(models.BatchLine, (self.chunk.batch_id, 1)).status)
 
     def check(self, run: Run) -> dict[str, Any] | None:
         """Check that the account is there at most once, in one version. Return it, or None if it is gone."""
@@ -484,7 +473,7 @@ def _job(renewed: Renewed) -> Act:
         client.work(str(go_live_id))
         assert client.owned("new") == [number]
         with renewed.undone.supplier.Session() as session:
-            told = select(func.count()).where(Event.type == "account.went_live")
+            told = select(func.count()).where(models.Event.type == "account.went_live")
             assert session.scalar(told) == 1
 
     return [("mark", lambda session: mark_piece(session, go_live_id)), COMMIT], check
@@ -501,7 +490,7 @@ def _added_line(renewed: Renewed) -> Act:
     def check(run: Run) -> None:
         assert not run.errors
         with undone.supplier.Session() as session:
-            assert session.get_one(BatchLine, (batch_id, 1)).status == "ADDED"
+            assert session.get_one(models.BatchLine, (batch_id, 1)).status == "ADDED"
         account = renewed.check(run)
         assert account is not None
         assert (renewed.status(), len(account["added_notes"])) == ("REPLACED", 1)
@@ -574,8 +563,8 @@ def test_what_was_added_is_taken_back_beside_another_act(start: Start, make: Cal
         (reasons,) = client.reasons(undo_id)
         assert not reasons or (make, reasons) == (_erasure, ["account_erased"])
         with undone.supplier.Session() as session:
-            left = session.scalars(select(Transaction.amount).where(_ADDED)).all()
-            balance = session.scalar(select(func.sum(Ledger.ledger_balance)))
+            left = session.scalars(select(models.Transaction.amount).where(_ADDED)).all()
+            balance = session.scalar(select(func.sum(models.Ledger.ledger_balance)))
         kept = [Decimal("2.50")] * bool(reasons) + [Decimal(1)] * (make is _transaction)
         assert sorted(left) == sorted(kept)
         sent = sum(Decimal(str(it["ledger_balance"])) for it in undone.payload["ledgers"])
@@ -586,7 +575,7 @@ def test_what_was_added_is_taken_back_beside_another_act(start: Start, make: Cal
     assert explore(start().supplier.Session, script, may_raise=True) >= 4
 
 
-_ADDED = Transaction.period == TransactionPeriod.ADDED
+_ADDED = models.Transaction.period == TransactionPeriod.ADDED
 
 
 def test_a_batch_is_resumed_or_undone(batches: BatchClient) -> None:
@@ -594,14 +583,14 @@ def test_a_batch_is_resumed_or_undone(batches: BatchClient) -> None:
         (payload,) = batches.supplier.accounts()
         batch_id = batches.run([payload | {"external_account_number": f"interleaved {uuid4()}"}])["batch_id"]
         with batches.supplier.Session.begin() as session:
-            session.get_one(Batch, batch_id).state = BatchState.PAUSED
+            session.get_one(models.Batch, batch_id).state = BatchState.PAUSED
 
         def undo(session: Session) -> UUID:
-            known, batch = batches.supplier.known(), session.get_one(Batch, batch_id)
+            known, batch = batches.supplier.known(), session.get_one(models.Batch, batch_id)
             return start_undo(session, UndoOrder(supplier=known, batch=batch, reason="A test."))
 
         def resume(session: Session) -> None:
-            resume_batch(session, session.get_one(Batch, batch_id))
+            resume_batch(session, session.get_one(models.Batch, batch_id))
 
         run = yield {"undo": [("start", undo), COMMIT], "other": [("resume", resume), COMMIT]}
         ((refused, error),) = run.errors.items()
@@ -619,7 +608,7 @@ def test_a_cancellation(batches: BatchClient, start: Start) -> None:
         undone = start()
 
         def cancel(session: Session) -> None:
-            cancel_undo(session, session.get_one(Undo, undone.undo_id))
+            cancel_undo(session, session.get_one(models.Undo, undone.undo_id))
             session.flush()
 
         yield {"undo": undone.revert(), "other": [("cancel", cancel), COMMIT]}
@@ -627,7 +616,7 @@ def test_a_cancellation(batches: BatchClient, start: Start) -> None:
         assert outcome in (UndoOutcome.PENDING, UndoOutcome.REVERTED)
         assert bool(undone.accounts()) == (outcome == UndoOutcome.PENDING)
         with batches.supplier.Session() as session:
-            told = session.scalars(select(Event.data).where(Event.type == "undo.ended")).all()
+            told = session.scalars(select(models.Event.data).where(models.Event.type == "undo.ended")).all()
         (counted,) = (it["counts"] for it in told if it["undo_id"] == str(undone.undo_id))
         assert counted == {outcome: 1}, "whoever cancels has waited for the piece"
         undone.finish()

@@ -14,15 +14,6 @@ from migration_payloads.normal_form import FieldDifference
 from migration_service.blueprints.console import masking
 from migration_service.blueprints.console.access import keep_session
 from migration_service.blueprints.console.display import label_cells
-from migration_service.blueprints.console.masking import (
-    MASK,
-    is_personal,
-    is_revealed,
-    mask,
-    mask_differences,
-    repeats_personal,
-    reveal,
-)
 from migration_service.blueprints.console.multipart import FormWithFile
 from migration_service.blueprints.console.payload_view import view_payload
 from migration_service.services.access.operator_sessions import ActiveSession
@@ -47,7 +38,7 @@ def test_what_is_personal_or_not_known_is_masked_and_numbers_and_codes_stay() ->
         ],
         "notes": [{"body": None, "is_pinned": True, "created_at": datetime(2026, 1, 1, tzinfo=UTC)}],
     }
-    assert mask(shown) == shown
+    assert masking.mask(shown) == shown
     masked = {
         "billing_address1": "Singel 1",
         "customers": [
@@ -77,10 +68,10 @@ def test_what_is_personal_or_not_known_is_masked_and_numbers_and_codes_stay() ->
         "comments": {"ean": "Jansen"},
         "email": ["a@b.example", ""],
     }
-    hidden = json.dumps(mask(masked), ensure_ascii=False)
+    hidden = json.dumps(masking.mask(masked), ensure_ascii=False)
     for value in ("Jan", "jan", "Singel", "61", "06", "NL00", "belde", "X", "oma", "b.example", "5"):
         assert value not in hidden, hidden
-    assert mask(masked)["email"] == [MASK, ""]
+    assert masking.mask(masked)["email"] == [masking.MASK, ""]
 
 
 @pytest.mark.parametrize(
@@ -101,29 +92,33 @@ def test_what_is_personal_or_not_known_is_masked_and_numbers_and_codes_stay() ->
     ],
 )
 def test_whether_a_path_is_about_a_person(path: str, expected: bool) -> None:
-    assert is_personal(path) is expected
-    assert repeats_personal("required", path) is expected
-    assert not repeats_personal("unknown_field", path)
+    assert masking.is_personal(path) is expected
+    assert masking.repeats_personal("required", path) is expected
+    assert not masking.repeats_personal("unknown_field", path)
 
 
 @pytest.mark.parametrize(
     ("found", "staged", "created"),
     [
-        (FieldDifference("customers.0.email", "a@b.example", "b@b.example"), MASK, MASK),
+        (FieldDifference("customers.0.email", "a@b.example", "b@b.example"), masking.MASK, masking.MASK),
         (FieldDifference("customers.0.email", None, ""), None, ""),
         (FieldDifference("statements.0.gross_amount", 1, 2), 1, 2),
-        (FieldDifference("loyalty.points", 1, None), MASK, None),
+        (FieldDifference("loyalty.points", 1, None), masking.MASK, None),
         (FieldDifference("customers.0.customer_preferences.opted_into_sms", True, None), True, None),
         (FieldDifference("statements.0.number", None, "1"), None, "1"),
-        (FieldDifference("customers.0", {"email": "a", "x": [1]}, None), {"email": MASK, "x": [MASK]}, None),
-        (FieldDifference("customers.1", None, {"email": "a"}), None, {"email": MASK}),
+        (
+            FieldDifference("customers.0", {"email": "a", "x": [1]}, None),
+            {"email": masking.MASK, "x": [masking.MASK]},
+            None,
+        ),
+        (FieldDifference("customers.1", None, {"email": "a"}), None, {"email": masking.MASK}),
     ],
 )
 def test_of_what_differs_personal_values_are_masked(
     found: FieldDifference, staged: object, created: object
 ) -> None:
     account = AccountDifference("1", "A-1", [], [found])
-    assert mask_differences(account).values == [FieldDifference(found.path, staged, created)]
+    assert masking.mask_differences(account).values == [FieldDifference(found.path, staged, created)]
     assert account.values == [found]
 
 
@@ -158,23 +153,23 @@ def test_what_was_revealed_is_masked_again_after_ten_minutes_and_only_the_newest
     lead = AuthenticatedOperator(id=1, name="lead", role=OperatorRole.OPERATE, organisation_ids=None)
     with app.test_request_context():
         keep_session("token", ActiveSession(uuid4(), lead))
-        reveal("account A 1")
-        assert is_revealed("account A 1")
-        assert not is_revealed("account A 2")
+        masking.reveal("account A 1")
+        assert masking.is_revealed("account A 1")
+        assert not masking.is_revealed("account A 2")
         monkeypatch.setattr(_Clock, "moment", noon + timedelta(minutes=5))
-        reveal("account A 2")
+        masking.reveal("account A 2")
         for later, shown in ((9, True), (10, False), (11, False)):
             monkeypatch.setattr(_Clock, "moment", noon + timedelta(minutes=later))
-            assert is_revealed("account A 1") is shown
-        assert is_revealed("account A 2")
+            assert masking.is_revealed("account A 1") is shown
+        assert masking.is_revealed("account A 2")
         for _time in range(3):  # nothing is forgotten for what is asked for again
-            reveal("account A 1")
+            masking.reveal("account A 1")
         for number in range(3, 21):
-            reveal(f"account A {number}")
-        assert all(is_revealed(f"account A {number}") for number in range(1, 21))
-        reveal("account A 21")
-        assert not is_revealed("account A 2")
-        assert is_revealed("account A 1")
+            masking.reveal(f"account A {number}")
+        assert all(masking.is_revealed(f"account A {number}") for number in range(1, 21))
+        masking.reveal("account A 21")
+        assert not masking.is_revealed("account A 2")
+        assert masking.is_revealed("account A 1")
 
 
 _FIELD = '--b\r\nContent-Disposition: form-data; name="{}"\r\n\r\n{}\r\n'

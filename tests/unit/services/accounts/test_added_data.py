@@ -10,14 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import Account, Ledger
 from migration_service.services.access.callers import Caller
-from migration_service.services.accounts.added_data import (
-    Addition,
-    OpenAccount,
-    PostedBody,
-    find_accounts,
-    open_account,
-    open_accounts,
-)
+from migration_service.services.accounts import added_data
 from migration_service.services.accounts.ledgers import open_period, read_ledgers
 from migration_service.services.accounts.notes import add_notes_to_accounts, read_notes
 from migration_service.services.accounts.reading import find_account, read_account
@@ -25,16 +18,16 @@ from migration_service.services.accounts.transactions import add_transactions_to
 from migration_service.services.setup.suppliers import KnownSupplier
 from support.imported_account import ImportedAccount
 
-FreeLocks = Callable[[OpenAccount], list[str]]
+FreeLocks = Callable[[added_data.OpenAccount], list[str]]
 
 
 def test_an_account_is_locked_for_other_additions_but_not_for_rows_that_refer_to_it(
     session: Session, account: ImportedAccount, known: KnownSupplier, free_locks: FreeLocks
 ) -> None:
-    caller, body = Caller(known.organisation_id, 1), PostedBody(dict(account.pair))
-    opened = open_account(session, caller, body, lock=False)
+    caller, body = Caller(known.organisation_id, 1), added_data.PostedBody(dict(account.pair))
+    opened = added_data.open_account(session, caller, body, lock=False)
     assert free_locks(opened) == ["UPDATE", "NO KEY UPDATE", "SHARE", "KEY SHARE"]
-    assert open_account(session, caller, body) == opened
+    assert added_data.open_account(session, caller, body) == opened
     assert free_locks(opened) == ["KEY SHARE"]
 
 
@@ -45,14 +38,14 @@ def test_accounts_that_somebody_else_has_locked_are_waited_for_or_left_out(
     known: KnownSupplier,
     free_locks: FreeLocks,
 ) -> None:
-    opened = find_accounts(session, known, [account.number])[account.number]
-    assert open_accounts(session, known, [account.number]) == {account.number: opened}
+    opened = added_data.find_accounts(session, known, [account.number])[account.number]
+    assert added_data.open_accounts(session, known, [account.number]) == {account.number: opened}
     assert free_locks(opened) == ["KEY SHARE"]
     with sessions() as other:
         other.execute(text("SET LOCAL lock_timeout = '10ms'"))
-        assert open_accounts(other, known, [account.number], skip_locked=True) == {}
+        assert added_data.open_accounts(other, known, [account.number], skip_locked=True) == {}
         with pytest.raises(OperationalError):
-            open_accounts(other, known, [account.number])
+            added_data.open_accounts(other, known, [account.number])
 
 
 def test_accounts_are_locked_in_the_same_order_by_everybody(
@@ -61,7 +54,7 @@ def test_accounts_are_locked_in_the_same_order_by_everybody(
     moved = update(Account).where(Account.external_account_number == account.number)
     session.execute(moved.values(billing_address2="behind the other one"))
     numbers = [another.number, account.number]
-    assert list(open_accounts(session, known, numbers)) == [account.number, another.number]
+    assert list(added_data.open_accounts(session, known, numbers)) == [account.number, another.number]
 
 
 TODAY = date(2026, 11, 5)
@@ -92,19 +85,19 @@ def test_days_are_open_after_the_last_settlement_until_today(
         assert (period.has(day), period.nearest(day)) == (False, nearest)
 
 
-def _add(session: Session, account: OpenAccount, *ids: str, **more: str) -> None:
+def _add(session: Session, account: added_data.OpenAccount, *ids: str, **more: str) -> None:
     payment = {"transaction_date": datetime.now(UTC).date(), "amount": 1, "type": "PAYMENT"}
     transactions = [payment | {"transaction_id": it, **more} for it in ids]
-    addition = Addition(account, {"transactions": transactions})
+    addition = added_data.Addition(account, {"transactions": transactions})
     add_transactions_to_accounts(
         session, [addition], check_previously_added=True, force_add_to_current_statement=False
     )
 
 
 def test_each_account_has_its_own_ledgers_in_their_order(
-    session: Session, another: ImportedAccount, known: KnownSupplier, opened: OpenAccount
+    session: Session, another: ImportedAccount, known: KnownSupplier, opened: added_data.OpenAccount
 ) -> None:
-    with_two = find_accounts(session, known, [another.number])[another.number]
+    with_two = added_data.find_accounts(session, known, [another.number])[another.number]
     second = {"account_pk": opened.id, "position": 1, "ledger_code": "SECOND", "ledger_balance": 10}
     session.execute(insert(Ledger).values(second))
     first = update(Ledger).where(Ledger.account_pk == opened.id, Ledger.position == 0)
@@ -134,7 +127,7 @@ def test_each_account_has_its_own_ledgers_in_their_order(
 
 
 def test_a_note_is_read_as_it_was_sent_and_is_pinned_until_its_time(
-    session: Session, opened: OpenAccount
+    session: Session, opened: added_data.OpenAccount
 ) -> None:
     moment = datetime(2025, 1, 1, tzinfo=UTC)
     tomorrow = datetime.now(UTC) + timedelta(days=1)

@@ -20,14 +20,6 @@ from migration_service.errors import AuditCursorError
 from migration_service.models import AuditDay, AuditEntry, Event, Organisation
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.audit import chain
-from migration_service.services.audit.chain import (
-    Verification,
-    keep_heads,
-    read_heads,
-    remove_days,
-    seal_days,
-    verify_chain,
-)
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.audit.trail import TrailFilter, read_trail, stream_trail
 from support.audit import audited
@@ -140,7 +132,7 @@ def test_neither_the_runtime_role_nor_the_owner_changes_anything(
 ) -> None:
     _fill(own, 3)
     with own.begin() as session:
-        seal_days(session)
+        chain.seal_days(session)
     keep = text("SELECT set_config('migration_service.audit_keeper', :keeper, true)")
     for sessions, keeper in ((own, "off"), (runtime, "off"), (runtime, "on")):
         for statement in CHANGES:
@@ -165,7 +157,7 @@ def test_the_guard_looks_at_nothing_that_a_session_has_made(
     _fill(own, 3)
     role, database = (getattr(runtime.kw["bind"].url, name) for name in ("username", "database"))
     with own.begin() as session:
-        seal_days(session)
+        chain.seal_days(session)
         session.execute(text(f"GRANT ALL ON audit_entry, audit_day TO {role}"))
         session.execute(text(f"GRANT TEMPORARY ON DATABASE {database} TO {role}"))
     for statement in ("DELETE FROM audit_entry", "UPDATE audit_day SET entries = 0"):
@@ -194,11 +186,11 @@ def test_the_runtime_role_can_add_current_entries_and_seal_and_remove_whole_days
         assert datetime.now(UTC) - entry.at < timedelta(hours=1)
         assert entry.timeline == 1
     with runtime.begin() as session:
-        assert len(seal_days(session)) in (119, 120)
-        assert seal_days(session) == {}
+        assert len(chain.seal_days(session)) in (119, 120)
+        assert chain.seal_days(session) == {}
         # A request to remove everything removes only what is older than ninety days.
-        assert remove_days(session, after_days=0) == 2
-        found = verify_chain(session)
+        assert chain.remove_days(session, after_days=0) == 2
+        found = chain.verify_chain(session)
     assert found.problems == []
     assert (found.entries, found.removed_days > 20) == (2, True)
 
@@ -217,8 +209,8 @@ def test_every_function_finds_tables_in_one_schema_only(own: sessionmaker[Sessio
 def test_entries_are_kept_for_as_many_days_as_are_asked_for(own: sessionmaker[Session]) -> None:
     _fill(own, 112, 108)
     with own.begin() as session:
-        seal_days(session)
-        assert remove_days(session, after_days=110) == 1
+        chain.seal_days(session)
+        assert chain.remove_days(session, after_days=110) == 1
         assert session.scalars(select(AuditEntry.actor)).all() == ["of 108"]
 
 
@@ -227,17 +219,17 @@ def test_each_organisation_is_told_the_head_of_a_day(own: sessionmaker[Session])
     with own.begin() as session:
         session.add_all([Organisation(name="One"), Organisation(name="Other")])
         session.flush()
-        days = [*seal_days(session)]
+        days = [*chain.seal_days(session)]
         told = session.scalars(select(Event).order_by(Event.organisation_id)).all()
-        head = {"day": f"{days[-1]}", "head": verify_chain(session).head}
+        head = {"day": f"{days[-1]}", "head": chain.verify_chain(session).head}
     assert [it.data for it in told if it.data["day"] == head["day"]] == [head, head]
 
 
 def test_entries_of_days_that_are_not_sealed_are_not_removed(own: sessionmaker[Session]) -> None:
     _fill(own, 120)
     with own.begin() as session:
-        assert remove_days(session, after_days=90) == 0
-        assert verify_chain(session).problems[0].endswith("the day was not sealed. Does beat run?")
+        assert chain.remove_days(session, after_days=90) == 0
+        assert chain.verify_chain(session).problems[0].endswith("the day was not sealed. Does beat run?")
 
 
 #: What an owner could do, and what a verification says of it.
@@ -267,28 +259,28 @@ TAMPERED = [
 def test_every_change_is_detected(own: sessionmaker[Session]) -> None:
     _fill(own, 9, 5, 2)
     with own.begin() as session:
-        seal_days(session)
-        assert verify_chain(session).problems == []
+        chain.seal_days(session)
+        assert chain.verify_chain(session).problems == []
     for table, statement, problem in TAMPERED:
         with own() as session:  # without a commit
             _tamper(session, table, statement)
-            assert problem in " ".join(verify_chain(session).problems), statement
+            assert problem in " ".join(chain.verify_chain(session).problems), statement
 
 
 def test_a_verification_counts_days_and_entries_and_returns_the_newest_hash(
     own: sessionmaker[Session],
 ) -> None:
     with own() as session:
-        assert verify_chain(session) == Verification(0, 0, 0, None, [], [])
+        assert chain.verify_chain(session) == chain.Verification(0, 0, 0, None, [], [])
     _fill(own, 4, 2, 2)
     with own.begin() as session:
-        sealed = seal_days(session)
+        sealed = chain.seal_days(session)
         newest = session.scalars(select(AuditDay).order_by(AuditDay.day.desc())).first()
         assert newest is not None
         head = newest.chain_sha256.hex()
-        assert verify_chain(session) == Verification(len(sealed), 3, 0, head, [], [])
-        assert verify_chain(session, sealed.values()).problems == []
-        assert verify_chain(session, read_heads(head.upper())).problems == []
+        assert chain.verify_chain(session) == chain.Verification(len(sealed), 3, 0, head, [], [])
+        assert chain.verify_chain(session, sealed.values()).problems == []
+        assert chain.verify_chain(session, chain.read_heads(head.upper())).problems == []
 
 
 @pytest.mark.parametrize("sealed", [True, False])
@@ -298,7 +290,7 @@ def test_a_day_that_is_not_sealed_25_hours_after_its_end_is_a_problem(
     _fill(own, 5)
     with own.begin() as session:
         if sealed:
-            day = max(seal_days(session)) + timedelta(days=1)
+            day = max(chain.seal_days(session)) + timedelta(days=1)
         else:
             day = session.scalars(select(AuditEntry.at)).one().astimezone(UTC).date()
     end = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
@@ -311,27 +303,27 @@ def test_a_day_that_is_not_sealed_25_hours_after_its_end_is_a_problem(
     monkeypatch.setattr(chain, "datetime", Clock)
     with own() as session:
         now = end + timedelta(hours=25)
-        assert verify_chain(session).problems == []
+        assert chain.verify_chain(session).problems == []
         now += timedelta(microseconds=1)
-        assert verify_chain(session).problems == [f"{day}: the day was not sealed. Does beat run?"]
+        assert chain.verify_chain(session).problems == [f"{day}: the day was not sealed. Does beat run?"]
 
 
 def test_a_recomputed_chain_is_detected_with_a_known_head(own: sessionmaker[Session], tmp_path: Path) -> None:
     _fill(own, 5, 3)
     kept = tmp_path / "heads"
     with own.begin() as session:
-        heads = seal_days(session)
+        heads = chain.seal_days(session)
         for day, head in heads.items():
-            keep_heads(str(kept), {day: head})
-        assert read_heads(str(kept)) == list(heads.values())
-        assert verify_chain(session, read_heads(str(kept))).problems == []
+            chain.keep_heads(str(kept), {day: head})
+        assert chain.read_heads(str(kept)) == list(heads.values())
+        assert chain.verify_chain(session, chain.read_heads(str(kept))).problems == []
     with own.begin() as session:
         _tamper(session, "audit_entry", "DELETE FROM audit_entry WHERE actor = 'of 3'")
         _tamper(session, "audit_day", "DELETE FROM audit_day")
     with own.begin() as session:
-        seal_days(session)
-        assert verify_chain(session).problems == []
-        (problem,) = verify_chain(session, read_heads(str(kept))).problems
+        chain.seal_days(session)
+        assert chain.verify_chain(session).problems == []
+        (problem,) = chain.verify_chain(session, chain.read_heads(str(kept))).problems
         assert problem.startswith("The known head ")
         assert problem.endswith(" is not in the chain.")
         assert session.scalars(select(AuditDay.day)).all()
@@ -343,15 +335,15 @@ def test_a_chain_that_was_recovered_names_its_gap_and_is_no_problem(
 ) -> None:
     _fill(own, 9, 5)
     with own.begin() as session:
-        heads = [*seal_days(session).values()]
+        heads = [*chain.seal_days(session).values()]
     # A backup of seven days ago: neither the entry nor the seals of later days are in it.
     with own.begin() as session:
         _tamper(session, "audit_entry", "DELETE FROM audit_entry WHERE actor = 'of 5'")
         _tamper(session, "audit_day", "DELETE FROM audit_day WHERE day > current_date - 7")
     _fill(own, 1, timeline=timeline)
     with own.begin() as session:
-        seal_days(session)
-        found = verify_chain(session, heads)
+        chain.seal_days(session)
+        found = chain.verify_chain(session, heads)
     assert bool(found.problems) is not is_gap
     assert ["timeline 1 to 2" in gap or "The known head" in gap for gap in found.gaps] == [
         True,
@@ -370,8 +362,8 @@ def test_a_seal_that_was_due_when_another_server_took_over_may_be_lost(
     )
     with own.begin() as session:
         _tamper(session, "audit_entry", f"{took_over} WHERE timeline = 2".replace("?", after_midnight))
-        seal_days(session)
-        assert len(verify_chain(session, ["00"]).problems) == problems
+        chain.seal_days(session)
+        assert len(chain.verify_chain(session, ["00"]).problems) == problems
 
 
 def test_an_act_and_its_entry_are_committed_together(sessions: sessionmaker[Session]) -> None:

@@ -16,15 +16,7 @@ from migration_service.services.waves.states import WaveChange, change_wave, is_
 from migration_service.states import BatchState, ImportState, UndoOutcome, WaveState
 from support.factories import Customer
 from unit.services.undo.undo_rows import add_pending
-from unit.services.waves.wave_rows import (
-    EVENING,
-    acts,
-    add_to_wave,
-    batch_of,
-    make_plan,
-    make_wave,
-    undo_wave,
-)
+from unit.services.waves import wave_rows
 
 #: Every possible change.
 _CHANGES = [it for it in vars(states).values() if isinstance(it, WaveChange)]
@@ -34,7 +26,7 @@ _CHANGES = [it for it in vars(states).values() if isinstance(it, WaveChange)]
 def test_a_change_is_made_from_its_sources_and_refused_from_every_other_state(
     session: Session, customer: Customer, change: WaveChange
 ) -> None:
-    plan, wave = make_wave(session, customer, WaveState.PLANNED)
+    plan, wave = wave_rows.make_wave(session, customer, WaveState.PLANNED)
     for state in WaveState:
         wave.state, wave.reason = state, "before"
         if state not in change.sources:
@@ -48,7 +40,7 @@ def test_a_change_is_made_from_its_sources_and_refused_from_every_other_state(
         session.flush()
         assert (wave.state, wave.reason) == expected
     batch = {"batch_id": str(wave.batch_id)}
-    assert acts(session) == [(change.action, "1", batch)] * len(change.sources)
+    assert wave_rows.acts(session) == [(change.action, "1", batch)] * len(change.sources)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +50,7 @@ def test_a_change_is_made_from_its_sources_and_refused_from_every_other_state(
 def test_the_next_wave_may_begin_after_a_decision_or_a_clean_wave_if_that_or_the_plan_says_so(
     session: Session, customer: Customer, *, of_plan: bool, of_wave: bool | None, continues: bool
 ) -> None:
-    plan, wave = make_wave(session, customer, WaveState.PLANNED, continue_if_clean=of_wave)
+    plan, wave = wave_rows.make_wave(session, customer, WaveState.PLANNED, continue_if_clean=of_wave)
     plan.continue_if_clean = of_plan
     over = set()
     for state in WaveState:
@@ -76,8 +68,8 @@ def test_a_batch_that_another_session_has_completed_stays_completed(
     sessions: sessionmaker[Session], customer: Customer
 ) -> None:
     with sessions() as session:
-        plan, wave = make_wave(session, customer, RUNNING)
-        batch = batch_of(session, wave)
+        plan, wave = wave_rows.make_wave(session, customer, RUNNING)
+        batch = wave_rows.batch_of(session, wave)
         session.commit()
         with sessions.begin() as another:
             another.execute(update(Batch).values(state=BatchState.COMPLETED))
@@ -91,17 +83,19 @@ REVERTED, KEPT = UndoOutcome.REVERTED, UndoOutcome.KEPT
 def test_reverted_accounts_are_counted_by_the_wave_that_created_them(
     session: Session, customer: Customer, other: Customer
 ) -> None:
-    plan = make_plan(session, customer, WaveState.APPROVED, WaveState.APPROVED, WaveState.STOPPED)
+    plan = wave_rows.make_plan(session, customer, WaveState.APPROVED, WaveState.APPROVED, WaveState.STOPPED)
     first, second, third = list_waves(session, plan.id)
     one, two, three = add_pending(session, customer, "one", "two", "three")
     for wave, number, account in [(first, "one", "A-1"), (first, "two", "A-2"), (second, "three", "A-3")]:
-        add_to_wave(session, wave, number, account)
+        wave_rows.add_to_wave(session, wave, number, account)
     # What was created again later, by another wave, under another number.
-    add_to_wave(session, third, "one", "A-9")
-    undo_wave(session, customer, first, [(one, "A-1", REVERTED), (two, "A-2", KEPT)])
-    undo_wave(session, customer, None, [(two, "A-2", REVERTED), (three, "A-3", REVERTED), (one, "A-9", KEPT)])
-    _, foreign = make_wave(session, other, WaveState.APPROVED)
-    undo_wave(session, other, foreign, [(-it, f"A-{it}", REVERTED) for it in (1, 2, 3)])
+    wave_rows.add_to_wave(session, third, "one", "A-9")
+    wave_rows.undo_wave(session, customer, first, [(one, "A-1", REVERTED), (two, "A-2", KEPT)])
+    wave_rows.undo_wave(
+        session, customer, None, [(two, "A-2", REVERTED), (three, "A-3", REVERTED), (one, "A-9", KEPT)]
+    )
+    _, foreign = wave_rows.make_wave(session, other, WaveState.APPROVED)
+    wave_rows.undo_wave(session, other, foreign, [(-it, f"A-{it}", REVERTED) for it in (1, 2, 3)])
     session.get_one(AccountImportProcess, two).state = ImportState.IMPORTED  # created again since then
     session.flush()
     mine = {first.batch_id: Reverted(2, again=1), second.batch_id: Reverted(1)}
@@ -120,7 +114,7 @@ _FOUND = (WaveState.CLEAN, WaveState.DIFFERS)
 def test_reconciled_waves_wait_unless_they_are_over(
     session: Session, customer: Customer, *, of_plan: bool, of_wave: bool | None
 ) -> None:
-    plan = make_plan(session, customer, *WaveState, continue_if_clean=of_plan)
+    plan = wave_rows.make_plan(session, customer, *WaveState, continue_if_clean=of_plan)
     expected: list[tuple[int, str, int]] = []
     for wave in list_waves(session, plan.id):
         wave.continue_if_clean = of_wave
@@ -133,5 +127,5 @@ def test_reconciled_waves_wait_unless_they_are_over(
 
 
 def test_a_wave_of_a_finished_plan_waits_for_nobody(session: Session, customer: Customer) -> None:
-    make_plan(session, customer, WaveState.CLEAN, WaveState.DIFFERS, finished_at=EVENING)
+    wave_rows.make_plan(session, customer, WaveState.CLEAN, WaveState.DIFFERS, finished_at=wave_rows.EVENING)
     assert list_waiting(session) == []
