@@ -194,12 +194,6 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _ANY_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:[^\",\r\n]*", re.ASCII)
 
 
-def _assert_moments(text: str) -> None:
-    found = _ANY_MOMENT.findall(text)
-    assert found
-    assert [moment for moment in found if not _MOMENT.fullmatch(moment)] == []
-
-
 def test_times_have_the_documented_format(
     account: ImportedAccount, worker_resources: WorkerResources
 ) -> None:
@@ -207,7 +201,9 @@ def test_times_have_the_documented_format(
     batch_id = batches.start(account.supplier.accounts(), mode="stage")
     batches.work()
     for path in (f"/batches/{batch_id}/", "/batches/", f"/reconciliation/{account.supplier.code}/id-map/"):
-        _assert_moments(account.supplier.get(path).text)
+        found = _ANY_MOMENT.findall(account.supplier.get(path).text)
+        assert found
+        assert [moment for moment in found if not _MOMENT.fullmatch(moment)] == []
 
 
 def test_a_time_of_an_extract_that_stands_for_no_day_is_refused(

@@ -52,14 +52,10 @@ def test_every_json_example_is_sent_by_a_test_of_this_module() -> None:
     assert [len(_blocks(page, "json")) for page in sorted(pages)] == [1, 1, 2, 1, 1]
 
 
-def _bodies(page: str) -> list[str]:
-    """Return the bodies that the shell blocks of a page send from a here-document."""
-    sent = [block.partition("<<END\n")[2].partition("\nEND")[0] for block in _blocks(page, "sh")]
-    return [body.replace("\\$", "$") for body in sent if body]
-
-
 def test_the_example_of_the_mutation_obtains_a_token(supplier: SupplierClient) -> None:
-    first, renewal = _bodies("authentication.md")
+    blocks = _blocks("authentication.md", "sh")
+    sent = [block.partition("<<END\n")[2].partition("\nEND")[0].replace("\\$", "$") for block in blocks]
+    first, renewal = filter(None, sent)
     body = json.loads(first.replace('"API_KEY"', json.dumps(supplier.api_key)))
     answer = supplier.app.test_client().post("/v1/graphql/", json=body)
     tokens = json_of(answer)["data"]["obtainServiceToken"]
@@ -156,7 +152,14 @@ def test_every_answer_that_the_page_about_testing_provokes_is_given(
     assert accepted.headers["Location"].startswith(f"{API}/account-import-attempts/")
     given.append(f"{accepted.status_code} with Location")
 
-    given.append(_beyond_a_limit_of_one(supplier))
+    _, *others = supplier.accounts(3)
+    for account in others:
+        assert supplier.stage(account).status_code == 201
+    with supplier.Session.begin() as session:
+        set_concurrency_limit(session, 1)
+    one, other = (supplier.process(account["external_account_number"]) for account in others)
+    assert one.status_code == 202
+    given.append(code_of(other))
 
     supplier.set_status(SupplierStatus.PAUSED)
     given.append(code_of(supplier.stage(supplier.accounts(5)[4])))
@@ -179,14 +182,3 @@ def test_the_examples_of_an_undo_start_one(
         answer = supplier.post("/undos/", {name: real.get(name, value) for name, value in example.items()})
         assert answer.status_code == 202
         assert json_of(answer)["reason"] == example["reason"]
-
-
-def _beyond_a_limit_of_one(supplier: SupplierClient) -> str:
-    _, *others = supplier.accounts(3)
-    for account in others:
-        assert supplier.stage(account).status_code == 201
-    with supplier.Session.begin() as session:
-        set_concurrency_limit(session, 1)
-    one, other = (supplier.process(account["external_account_number"]) for account in others)
-    assert one.status_code == 202
-    return code_of(other)

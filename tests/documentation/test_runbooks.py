@@ -4,8 +4,6 @@ What they say for hosts is run in a Debian by `make install-check`.
 """
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -28,13 +26,6 @@ def _statements(role: str) -> list[str]:
     return [text[1:-1] for options in texts for text in re.findall(r"""'[^']*'|"[^"]*\"""", options)]
 
 
-@contextmanager
-def _another_session(servers: EmbeddedServers) -> Iterator[int]:
-    """Yield the process of a session of another role, which holds the events up."""
-    with psycopg.connect(servers.owner_url) as connection:
-        yield connection.info.backend_pid
-
-
 def test_each_statement_works_for_the_role_that_is_said_and_needs_it(
     migrated: Settings, embedded_servers: EmbeddedServers
 ) -> None:
@@ -46,8 +37,9 @@ def test_each_statement_works_for_the_role_that_is_said_and_needs_it(
         for statement in (reading := _statements(_SERVICE)):
             service.execute(statement.encode())
         for statement in (changing := _statements(_SUPERUSER)):
-            with _another_session(embedded_servers) as pid:
-                exact = statement.replace("PID", str(pid)).encode()
+            # A session of another role holds the events up.
+            with psycopg.connect(embedded_servers.owner_url) as other:
+                exact = statement.replace("PID", str(other.info.backend_pid)).encode()
                 with pytest.raises(InsufficientPrivilege):
                     service.execute(exact)
                 superuser.execute(exact)

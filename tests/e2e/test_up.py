@@ -38,18 +38,6 @@ def home() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def count_accounts(home: Path) -> int:
-    with psycopg.connect(load_saved_settings(home)["DATABASE_URL"]) as connection:
-        row = connection.execute("SELECT count(*) FROM account").fetchone()
-    assert row is not None
-    return int(row[0])
-
-
-def pasted_commands(output: str) -> str:
-    own = ("export MIGRATION_CLIENT_URL=", str(Path(sys.executable).with_name("migration-client")))
-    return "\n".join(line for line in output.splitlines() if line.startswith(own))
-
-
 def test_an_ordinary_user_migrates_the_sample_book_once_and_it_stays_after_a_crash(
     home: Path,
 ) -> None:
@@ -67,9 +55,16 @@ def test_an_ordinary_user_migrates_the_sample_book_once_and_it_stays_after_a_cra
         assert_pasted_lines_work(first)
         kill_everything(first)
     with start() as after_a_crash:
-        assert_warm(after_a_crash)
+        after_a_crash.wait_until_serving()
+        assert "Sample migration" not in after_a_crash.output
+        assert_credentials_are_in_files_only(after_a_crash)
+        with psycopg.connect(load_saved_settings(home)["DATABASE_URL"]) as connection:
+            assert connection.execute("SELECT count(*) FROM account").fetchone() == (5,)
+        assert all(map(after_a_crash.find, NAMES))
         assert after_a_crash.stop(signal.SIGTERM) == 0
-        assert_stopped_in_order(after_a_crash, "sandbox", "valkey", "postgres")
+        stops = re.findall(r"up +\| stopping ([^:\n]+)\n", after_a_crash.output)
+        assert stops == ["web", "workers", "sandbox", "valkey", "postgres"]
+        assert processes_in(home) == []
 
 
 def assert_default_ports_were_replaced(service: RunningService) -> None:
@@ -83,17 +78,11 @@ def assert_default_ports_were_replaced(service: RunningService) -> None:
 
 
 def assert_pasted_lines_work(service: RunningService) -> None:
-    shell = ["/bin/sh", "-c", pasted_commands(service.output)]
+    own = ("export MIGRATION_CLIENT_URL=", str(Path(sys.executable).with_name("migration-client")))
+    pasted = "\n".join(line for line in service.output.splitlines() if line.startswith(own))
+    shell = ["/bin/sh", "-c", pasted]
     answer = subprocess.run(shell, capture_output=True, text=True, check=True)
     assert re.match(r"status\s+COMPLETED\n", answer.stdout)
-
-
-def assert_warm(service: RunningService) -> None:
-    service.wait_until_serving()
-    assert "Sample migration" not in service.output
-    assert_credentials_are_in_files_only(service)
-    assert count_accounts(service.home) == 5
-    assert all(service.find(name) for name in NAMES)
 
 
 def assert_credentials_are_in_files_only(service: RunningService) -> None:
@@ -104,12 +93,6 @@ def assert_credentials_are_in_files_only(service: RunningService) -> None:
     for credential in (key_file.read_text().strip(), load_saved_settings(service.home)["FLOWER_PASSWORD"]):
         assert credential
         assert credential not in service.output
-
-
-def assert_stopped_in_order(service: RunningService, *last: str) -> None:
-    stops = re.findall(r"up +\| stopping ([^:\n]+)\n", service.output)
-    assert stops == ["web", "workers", *last]
-    assert processes_in(service.home) == []
 
 
 def kill_everything(service: RunningService) -> None:
@@ -165,18 +148,16 @@ def taken_if_free(port: int) -> socket.socket:
 def test_flower_requires_its_password(scene: Scene) -> None:
     settings = scene.settings
     workers = f"{settings['FLOWER_URL']}/workers"
-    wait_until(lambda: reachable(workers), "Flower listens")
+
+    def listens() -> bool:
+        with suppress(requests.ConnectionError):
+            return bool(requests.get(workers, timeout=30).status_code)
+        return False
+
+    wait_until(listens, "Flower listens")
     assert requests.get(workers, timeout=30).status_code == 401
     login = (settings["FLOWER_USER"], settings["FLOWER_PASSWORD"])
     assert requests.get(workers, auth=login, timeout=30).ok
-
-
-def reachable(url: str) -> bool:
-    try:
-        requests.get(url, timeout=30)
-    except requests.ConnectionError:
-        return False
-    return True
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="nothing else says what processes have in common")

@@ -126,13 +126,19 @@ def test_each_event_arrives_at_each_endpoint_that_recovers_whatever_is_killed(
         for number, victim in enumerate(victims):
             if number == _KILLS // 2:
                 endpoints.recover()
-            _tell(sessions, customer, EVENTS // len(victims))
+            for _ in range(EVENTS // len(victims)):
+                with sessions.begin() as session:
+                    record(session, EventType.BATCH_ENDED, {}, organisation_id=customer.organisation_id)
             wait_until(partial(_have_arrived, sessions, 30 * number), "the first messages", 120)
             match victim:
                 case "worker":
                     _kill(process)
                     running.close()
-                    _end_leases(sessions)
+                    # Let the time pass after which a worker counts as dead.
+                    _run(
+                        sessions,
+                        "UPDATE webhook_delivery SET next_attempt_at = now() WHERE state = 'PENDING'",
+                    )
                     process = start()
                 case "receiver":
                     endpoints.restart(chance.choice(_RECOVER))
@@ -173,11 +179,6 @@ def _have_arrived(sessions: sessionmaker[Session], deliveries: int) -> bool:
     return bool(_run(sessions, counted, kinds=list(_RECOVER))[0].number >= deliveries)
 
 
-def _end_leases(sessions: sessionmaker[Session]) -> None:
-    """Let the time pass after which a worker counts as dead."""
-    _run(sessions, "UPDATE webhook_delivery SET next_attempt_at = now() WHERE state = 'PENDING'")
-
-
 def _hurry(sessions: sessionmaker[Session]) -> bool:
     """Let the time pass until the next attempts."""
     _run(
@@ -186,12 +187,6 @@ def _hurry(sessions: sessionmaker[Session]) -> bool:
     )
     time.sleep(5.0 if _IS_LONG else 0.5)
     return True
-
-
-def _tell(sessions: sessionmaker[Session], customer: Customer, count: int) -> None:
-    for _ in range(count):
-        with sessions.begin() as session:
-            record(session, EventType.BATCH_ENDED, {}, organisation_id=customer.organisation_id)
 
 
 def _run(sessions: sessionmaker[Session], statement: str, **values: Any) -> list[Any]:

@@ -42,11 +42,6 @@ def _transactions(account: ImportedAccount, key: str, **change: Any) -> TestResp
     )
 
 
-def _key(account: ImportedAccount, key: str) -> IdempotencyKey | None:
-    with account.supplier.Session() as session:
-        return session.scalar(select(IdempotencyKey).where(IdempotencyKey.key == key))
-
-
 @pytest.fixture
 def key() -> str:
     return str(uuid4())
@@ -83,7 +78,8 @@ def test_an_answer_that_is_not_final_is_not_kept(account: ImportedAccount, key: 
     token, account.supplier.token = account.supplier.token, "wrong"
     assert _notes(account, key, "a").status_code == 401
     account.supplier.token = token
-    assert _key(account, key) is None
+    with account.supplier.Session() as session:
+        assert session.scalar(select(IdempotencyKey).where(IdempotencyKey.key == key)) is None
     assert _notes(account, key, "a").status_code == 201
 
 

@@ -1,7 +1,6 @@
 """Payment instructions: several requests at once, and what is held while the vendor is asked."""
 
 import logging
-from typing import Any
 
 import pytest
 from flask import Flask
@@ -21,17 +20,12 @@ def sandbox(sessions: sessionmaker[Session], sandbox_url: str) -> str:
     return make_sandbox_vendor(sessions, sandbox_url)
 
 
-def _instructions(account: ImportedAccount) -> list[dict[str, Any]]:
-    kept: list[dict[str, Any]] = account.read().get("added_payment_instructions", [])
-    return kept
-
-
 def test_simultaneous_requests_store_an_instruction_once(account: ImportedAccount, sandbox: str) -> None:
     answers = at_once(
         lambda: account.post_payment_instruction(vendor=sandbox, reference="card-ok-2", type="CARD"), times=6
     )
     assert {answer.status_code for answer in answers} == {201}
-    assert len(_instructions(account)) == 1
+    assert len(account.read()["added_payment_instructions"]) == 1
 
 
 def test_no_connection_to_the_database_is_held_while_the_vendor_is_asked(

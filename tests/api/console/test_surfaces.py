@@ -5,7 +5,7 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -414,18 +414,13 @@ def test_all_surfaces_agree_about_a_wave_that_is_undone_and_imported_again(
     ask("CLEAN")
 
 
-@pytest.fixture
-def celery(app: Flask) -> Iterator[Any]:
-    with app.app_context():
-        made = resources().celery
-    made.set_current()
-    made.loader.import_default_modules()
-    yield made
-
-
 def test_a_comparison_that_takes_longer_than_a_request_is_finished_by_workers(
-    batches: BatchClient, celery: Any, monkeypatch: pytest.MonkeyPatch
+    app: Flask, batches: BatchClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with app.app_context():
+        celery = resources().celery
+    celery.set_current()
+    celery.loader.import_default_modules()
     supplier = batches.supplier
     batches.run(supplier.accounts(5))
     with supplier.Session.begin() as session:
@@ -441,16 +436,24 @@ def test_a_comparison_that_takes_longer_than_a_request_is_finished_by_workers(
     again = (supplier.get(path).json or {})["comparison"]
     assert (again["id"], again["done"]) == (comparison["id"], 4), "whoever asks meanwhile joins it"
     assert again["time_left"] is not None
-    with patch.object(comparisons, "do_piece", _take_too_long):
+
+    def take_too_long(session: Session, _comparison_id: UUID) -> None:
+        session.execute(text("SET LOCAL statement_timeout = 1"))
+        session.execute(text("SELECT pg_sleep(10)"))
+
+    with patch.object(comparisons, "do_piece", take_too_long):
         assert supplier.get(path).status_code == 202
     message = (COMPARE, (comparison["id"],))
     with noted_messages() as published:
         sweep_jobs()
         assert published == [], "somebody did a piece just now"
-        _forget_work(batches, comparison["id"])
+        with supplier.Session.begin() as session:
+            mine = update(Comparison).where(Comparison.id == UUID(comparison["id"]))
+            session.execute(mine.values(dispatched_at=None))
         sweep_jobs()
         assert published == [message]
-        with pytest.raises(KeyboardInterrupt), patch.object(comparisons, "encode_json", _killed):
+        killed = patch.object(comparisons, "encode_json", side_effect=KeyboardInterrupt)
+        with pytest.raises(KeyboardInterrupt), killed:
             celery.tasks[COMPARE].run(comparison["id"])
         with patch.dict(SECONDS, {COMPARISONS: 0}):
             assert celery.tasks[COMPARE].run(comparison["id"]) == "worked"
@@ -464,21 +467,6 @@ def test_a_comparison_that_takes_longer_than_a_request_is_finished_by_workers(
     assert (wrong.status_code, (wrong.json or {})["errors"][0]["attr"]) == (400, "comparison")
 
 
-def _take_too_long(session: Session, _comparison_id: UUID) -> None:
-    session.execute(text("SET LOCAL statement_timeout = 1"))
-    session.execute(text("SELECT pg_sleep(10)"))
-
-
 def _work_and_be_killed(*arguments: Any, **more: Any) -> None:
     chunks.work_on_chunk(*arguments, **more)
     raise KeyboardInterrupt
-
-
-def _killed(*_arguments: object) -> Callable[..., Any]:
-    raise KeyboardInterrupt
-
-
-def _forget_work(batches: BatchClient, comparison_id: str) -> None:
-    with batches.supplier.Session.begin() as session:
-        mine = update(Comparison).where(Comparison.id == UUID(comparison_id))
-        session.execute(mine.values(dispatched_at=None))

@@ -1,7 +1,6 @@
 """Sections 3.2 and 4.3: staged data becomes one account, or the request fails with a reason, once per key."""
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -28,30 +27,20 @@ from support.servers import wait_until
 from support.supplier_client import SupplierClient
 
 
-def _answer(
-    supplier: SupplierClient, number: str, work: Callable[[UUID], object], *, dry_run: bool = False
-) -> TestResponse:
-    """Process an account with a request that waits for its outcome. Call `work` once the attempt began."""
-    with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(supplier.process, number, prefer="", dry_run=dry_run)
-        wait_until(lambda: supplier.is_in_progress(number), "the attempt began")
-        work(supplier.current_attempt(number))
-        return answer.result(30)
-
-
 @pytest.mark.parametrize("lie", ["", "A-7kx2m9qd", "A-7KX2M9QD2"])
 def test_a_false_notification_only_makes_the_request_ask_the_database(
     supplier: SupplierClient, worker_resources: WorkerResources, lie: str
 ) -> None:
     (number,) = supplier.stage_new()
-
-    def work(attempt_id: UUID) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(supplier.process, number, prefer="")
+        wait_until(lambda: supplier.is_in_progress(number), "the attempt began")
+        attempt_id = supplier.current_attempt(number)
         assert supplier.status(number).json == {"status": "IN_PROGRESS", "service_account_number": ""}
         notify(worker_resources.redis, worker_resources.slots, {attempt_id: lie})
         assert perform_attempt(worker_resources.Session, attempt_id)
         notify(worker_resources.redis, worker_resources.slots, {attempt_id: lie})
-
-    answer = _answer(supplier, number, work)
+        answer = asking.result(30)
     assert answer.status_code == 201
     assert (
         json_of(answer)["service_account_number"]

@@ -7,19 +7,11 @@ from uuid import UUID
 import pytest
 from sqlalchemy import update
 
-from migration_payloads.schemas.json import parse_json
 from migration_service.models import Batch
 from migration_service.services.reconciliation.comparisons import start_comparison, wait_for_comparison
 from migration_service.services.reconciliation.verdict import judge
 from migration_service.services.reporting.retention import remove_batch_lines
 from support.batch_client import BatchClient
-
-
-def _book(client: BatchClient, batch_id: str | None = None) -> dict[str, Any]:
-    query = {} if batch_id is None else {"batch": batch_id}
-    answer = client.supplier.get(f"/reconciliation/{client.supplier.code}/", query_string=query)
-    book: dict[str, Any] = parse_json(answer.data)["book"]
-    return book
 
 
 def test_once_the_lines_were_removed_nothing_is_said_to_be_unaccounted_for(batches: BatchClient) -> None:
@@ -46,7 +38,7 @@ def test_a_file_is_superseded_by_later_ones_with_each_of_its_accounts(batches: B
     first, second, third = supplier.accounts(3)
 
     def list_superseded() -> list[bool]:
-        return [it["is_superseded"] for it in reversed(_book(batches)["files"])]
+        return [it["is_superseded"] for it in reversed(batches.supplier.reconcile()["book"]["files"])]
 
     def send(*accounts: Any, mode: str = "stage") -> UUID:
         batch_id = batches.run(accounts, mode)["batch_id"]

@@ -13,7 +13,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from werkzeug.test import TestResponse
 
 from api.specification.shapes import differences
 from api.specification.situation import FOLDER, GIVEN, Situation
@@ -50,21 +49,16 @@ def test_the_answer_is_the_documented_one(
 ) -> None:
     for given in exchange.get("given", []):
         GIVEN[given](situation)
-    answer = _send(situation, section, exchange)
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(situation.send, section, exchange)
+        if situation.is_at_work:
+            wait_until(situation.is_in_progress, "the attempt began")
+            situation.work()
+        answer = asking.result()
     assert answer.status_code == exchange["status"], answer.text
     assert answer.mimetype == "application/json"
     found = list(differences(parse_json(answer.data), situation.shape(exchange)))
     assert not found, "\n".join(found)
-
-
-def _send(situation: Situation, section: dict[str, Any], exchange: dict[str, Any]) -> TestResponse:
-    if not situation.is_at_work:
-        return situation.send(section, exchange)
-    with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(situation.send, section, exchange)
-        wait_until(situation.is_in_progress, "the attempt began")
-        situation.work()
-        return answer.result()
 
 
 def test_every_endpoint_of_the_specification_has_examples_of_success_and_of_failure() -> None:

@@ -65,16 +65,6 @@ def read_row(url: str) -> int:
     return int(row[0])
 
 
-def as_server_user(servers: EmbeddedServers, code: str) -> subprocess.Popen[bytes]:
-    account = servers.home.account
-    return subprocess.Popen(
-        ["/bin/sh", "-c", code],
-        cwd="/",
-        user=account.user if account.switch else None,
-        stdout=subprocess.DEVNULL,
-    )
-
-
 def test_committed_data_survives_kill_9_of_both_servers(servers: EmbeddedServers) -> None:
     write_row(servers.owner_url)
     with redis.Redis.from_url(servers.redis_url) as client:
@@ -157,7 +147,9 @@ def test_a_pid_file_that_names_another_program_does_not_prevent_the_start_of_pos
 ) -> None:
     write_row(servers.owner_url)
     servers.kill("postgres")
-    other = as_server_user(servers, code)
+    account = servers.home.account
+    user = account.user if account.switch else None
+    other = subprocess.Popen(["/bin/sh", "-c", code], cwd="/", user=user, stdout=subprocess.DEVNULL)
     wait_until(
         lambda: psutil.Process(other.pid).status() == psutil.STATUS_ZOMBIE or "sleep" in code, "a zombie"
     )

@@ -91,7 +91,8 @@ def test_a_worker_takes_the_queue_that_its_name_says_and_the_page_starts_one_of_
 
 def test_each_process_gets_the_secrets_that_it_needs_as_files_that_exist() -> None:
     common = {"REDIS_URL"}
-    made = set(re.findall(r"^f /etc/migration-service/secrets/(\S+) 0600", _tmpfiles(), re.MULTILINE))
+    files = (FOLDER / "tmpfiles.conf").read_text()
+    made = set(re.findall(r"^f /etc/migration-service/secrets/(\S+) 0600", files, re.MULTILINE))
     needed = {
         "migration-service-web": common
         | {
@@ -123,10 +124,6 @@ def test_flower_is_on_loopback_with_its_password() -> None:
     assert options(command, "address") == ["127.0.0.1"]
     assert 'FLOWER_BASIC_AUTH="operator:$$(cat %d/FLOWER_PASSWORD)"' in command
     assert flower["ExecStartPre"] == ["/usr/bin/test -s %d/FLOWER_PASSWORD"]
-
-
-def _tmpfiles() -> str:
-    return (FOLDER / "tmpfiles.conf").read_text()
 
 
 @pytest.mark.parametrize(

@@ -221,15 +221,6 @@ def test_programs_continue_if_the_reader_of_the_output_ends(tmp_path: Path) -> N
             supervisor.run(until=(tmp_path / "one" / "done").exists)
 
 
-def printed_by(child: Child) -> bytes:
-    """Return everything that it prints until its end."""
-    assert child.process.stdout is not None
-    with child.process.stdout as output:
-        printed = output.read()
-    child.process.wait(60)
-    return printed
-
-
 @pytest.fixture
 def programs() -> Iterator[Programs]:
     """The programs of `up`, none of which runs."""
@@ -254,7 +245,8 @@ def test_each_queue_has_a_worker_and_a_program_has_longer_to_end_than_it_takes(p
 def test_a_program_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     missing = Program(name="missing", arguments=["/does/not/exist"], environment={}, folder=tmp_path, stop=())
     child = Child(missing, subprocess.PIPE)
-    assert printed_by(child) == b"cannot run /does/not/exist: No such file or directory\n"
+    printed, _ = child.process.communicate(timeout=60)
+    assert printed == b"cannot run /does/not/exist: No such file or directory\n"
     assert child.has_ended()
 
 

@@ -33,10 +33,6 @@ def run(*arguments: str, **options: Any) -> Result:
     return CliRunner().invoke(main, ["delta", *arguments, "-o", "parts"], **options)
 
 
-def part(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in Path(f"parts/{name}.ndjson").read_bytes().splitlines()]
-
-
 def account(number: str, **members: Any) -> dict[str, Any]:
     return {"external_account_number": number, **members}
 
@@ -68,7 +64,8 @@ def test_the_order_of_books_makes_no_difference(folder: Path) -> None:
         ("vanished", old.keys() - new.keys()),
         ("new", new.keys() - old.keys()),
     ):
-        assert {it["external_account_number"] for it in part(name)} == numbers
+        part = map(json.loads, Path(f"parts/{name}.ndjson").read_bytes().splitlines())
+        assert {it["external_account_number"] for it in part} == numbers
 
 
 def test_a_full_disk_leaves_no_part(folder: Path) -> None:

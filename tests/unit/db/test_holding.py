@@ -98,11 +98,6 @@ def engine(migrated: Settings) -> Iterator[Engine]:
     engine.dispose()
 
 
-@pytest.fixture
-def own_sessions(engine: Engine) -> sessionmaker[Session]:
-    return make_sessionmaker(engine)
-
-
 @contextmanager
 def only_reading(settings: Settings) -> Iterator[None]:
     """Let all new transactions be read-only within the `with` statement, also those of open connections."""
@@ -115,15 +110,6 @@ def only_reading(settings: Settings) -> Iterator[None]:
         finally:
             connection.execute("SET default_transaction_read_only = off")
             connection.execute(role.format(name, sql.SQL("RESET"), sql.SQL("")))
-
-
-def become_a_reader(engine: Engine) -> None:
-    """Let every connection of the pool be to a read-only server."""
-    connections = [engine.connect() for _ in range(3)]
-    for connection in connections:
-        connection.execute(text("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY"))
-        connection.commit()
-        connection.close()
 
 
 def _write_in_session(sessions: sessionmaker[Session]) -> None:
@@ -140,11 +126,14 @@ def _write_directly(opened: Any, sessions: sessionmaker[Session]) -> None:
     "write", [_write_in_session, partial(_write_directly, autocommit), partial(_write_directly, begin)]
 )
 def test_a_write_to_a_server_that_only_reads_discards_all_connections_of_its_pool(
-    engine: Engine, own_sessions: sessionmaker[Session], write: Callable[[sessionmaker[Session]], None]
+    engine: Engine, write: Callable[[sessionmaker[Session]], None]
 ) -> None:
-    become_a_reader(engine)
+    for connection in [engine.connect() for _ in range(3)]:
+        connection.execute(text("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY"))
+        connection.commit()
+        connection.close()
     with pytest.raises(OperationalError, match="read-only transaction"):
-        write(own_sessions)
+        write(make_sessionmaker(engine))
     held = [engine.connect() for _ in range(3)]  # all at the same time, so that each is another connection
     for connection in held:
         connection.execute(text(WRITE))

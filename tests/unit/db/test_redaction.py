@@ -31,10 +31,6 @@ def sessions(embedded_servers: EmbeddedServers) -> Iterator[sessionmaker[Session
     engine.dispose()
 
 
-def _told(error: BaseException) -> str:
-    return "".join(traceback.format_exception(error)).replace("_STATEMENTS", "")
-
-
 @pytest.mark.parametrize("statement", _STATEMENTS)
 def test_an_error_of_a_session_has_no_value(sessions: sessionmaker[Session], statement: str) -> None:
     with pytest.raises(DBAPIError) as caught, sessions.begin() as session:
@@ -42,11 +38,7 @@ def test_an_error_of_a_session_has_no_value(sessions: sessionmaker[Session], sta
     assert MARKED not in str(caught.value.orig)
     assert caught.value.orig is not None
     assert getattr(caught.value.orig, "sqlstate", "") in str(caught.value)
-    assert MARKED not in _without_statement(str(caught.value))
-
-
-def _without_statement(message: str) -> str:
-    return message.partition("[SQL:")[0]
+    assert MARKED not in str(caught.value).partition("[SQL:")[0]
 
 
 def test_a_parameter_is_in_no_part_of_an_error_of_any_way_to_the_database(
@@ -61,7 +53,7 @@ def test_a_parameter_is_in_no_part_of_an_error_of_any_way_to_the_database(
         with OpenTransaction.of(session).copy("COPY t FROM STDIN") as copy:
             copy.write_row((MARKED,))
     for caught in (of_session, of_hot_path, of_copy):
-        assert MARKED not in _told(caught.value)
+        assert MARKED not in "".join(traceback.format_exception(caught.value))
 
 
 def test_the_constraint_that_was_violated_is_named(sessions: sessionmaker[Session]) -> None:

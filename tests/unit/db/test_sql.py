@@ -105,13 +105,10 @@ def test_errors_are_those_of_a_session(one_connection: "sessionmaker[Session]") 
         statements.execute(_MAKE, {"name": "there"})
         with pytest.raises(IntegrityError):
             statements.execute(_MAKE, {"name": "there"})
-    with pytest.raises(OperationalError), autocommit(unreachable()):
-        pass
-
-
-def unreachable() -> "sessionmaker[Session]":
     url = "postgresql://nobody@127.0.0.1:1/nothing"
-    return make_sessionmaker(make_engine(url, pool_size=1, max_overflow=0, application_name="direct"))
+    engine = make_engine(url, pool_size=1, max_overflow=0, application_name="direct")
+    with pytest.raises(OperationalError), autocommit(make_sessionmaker(engine)):
+        pass
 
 
 @pytest.mark.parametrize("context", [autocommit, begin])

@@ -1,6 +1,5 @@
 """Chunks and lines of batches: what becomes of them, of those that do not run, and after errors."""
 
-from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
@@ -18,13 +17,6 @@ from support.audit import audited
 from support.batch_client import BatchClient, counts
 
 
-def _claim(batches: BatchClient, key: chunks.ChunkKey, lines: int) -> list[UUID]:
-    attempts = [new_id() for _ in range(lines)]
-    with batches.resources.Session.begin() as session:
-        assert chunks.claim_chunk(session, key, attempts)
-    return attempts
-
-
 def _chunk(batches: BatchClient, key: chunks.ChunkKey) -> BatchChunk:
     with batches.resources.Session() as session:
         return session.get_one(BatchChunk, (key.batch_id, key.first_line))
@@ -36,7 +28,9 @@ def test_a_claim_on_a_batch_that_does_not_run_is_released_with_its_try(
 ) -> None:
     batch_id = batches.start(batches.supplier.accounts(2))
     (key,) = batches.dispatch()
-    attempts = _claim(batches, key, 2)
+    attempts = [new_id(), new_id()]
+    with batches.resources.Session.begin() as session:
+        assert chunks.claim_chunk(session, key, attempts)
     assert _chunk(batches, key).tries == 1
     if hindrance == "the batch is paused":
         assert batches.change(batch_id, "pause").status_code == 200
@@ -82,10 +76,6 @@ BROKEN = b"{"
 REASON = "error_threshold_reached"
 
 
-def _state(report: dict[str, Any]) -> tuple[str, str | None]:
-    return report["state"], report["reason"]
-
-
 def test_a_worker_finishes_what_it_has_and_none_begins_anything(batches: BatchClient) -> None:
     batch_id = batches.start([BROKEN] * 500, "validate", stop_after_errors="1")
     one, other, third, *_ = batches.dispatch()
@@ -104,7 +94,8 @@ def test_a_worker_finishes_what_it_has_and_none_begins_anything(batches: BatchCl
     with sessions.begin() as session:
         assert chunks.read_chunk(session, third) is None
     report = batches.get(batch_id)
-    assert (_state(report), counts(report)) == (("PAUSED", REASON), {"FAILED": 200, "PENDING": 300})
+    assert (report["state"], report["reason"]) == ("PAUSED", REASON)
+    assert counts(report) == {"FAILED": 200, "PENDING": 300}
     (entry,) = audited(sessions, subject=batch_id)
     assert (entry.action, entry.actor_kind) == ("batch.paused", "service")
     assert (entry.details or {}).items() >= {"reason": REASON, "lines": 200, "errors": 200}.items()

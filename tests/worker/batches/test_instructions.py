@@ -49,17 +49,6 @@ def _line(batches: BatchClient, number: str, vendor: str, reference: str) -> dic
     return batches.line(number, vendor=vendor, reference=reference, type="CARD")
 
 
-def _let_time_pass(batches: BatchClient, batch_id: str, interval: str) -> None:
-    with batches.resources.Session.begin() as session:
-        session.execute(
-            text(
-                "UPDATE batch_chunk SET not_before = now(), deferred_since = deferred_since - "
-                "CAST(:interval AS interval) WHERE batch_id = :id AND not_before IS NOT NULL"
-            ),
-            {"id": UUID(batch_id), "interval": interval},
-        )
-
-
 def test_validate_asks_nobody(batches: BatchClient, number: str, vendor: str) -> None:
     line = _line(batches, number, vendor, "card-refuse-1")
     with patch.object(instructions, "ask_vendor", side_effect=AssertionError):
@@ -83,7 +72,13 @@ def test_a_vendor_that_is_down_defers_its_own_lines_only(
     results = batches.results(report["batch_id"])
     assert [line["status"] for line in results] == ["DEFERRED", "DEFERRED", "ADDED"]
     assert results[0]["warnings"][0]["code"] == "payment_vendor_unavailable"
-    _let_time_pass(batches, report["batch_id"], "8 days")
+    with batches.resources.Session.begin() as session:
+        session.execute(
+            text("""
+                UPDATE batch_chunk SET not_before = now(), deferred_since = deferred_since - interval '8 days'
+                WHERE batch_id = :id AND not_before IS NOT NULL"""),
+            {"id": UUID(report["batch_id"])},
+        )
     batches.work()
     results = batches.results(report["batch_id"])
     assert [line["status"] for line in results] == ["FAILED", "FAILED", "ADDED"]

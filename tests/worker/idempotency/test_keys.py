@@ -4,7 +4,7 @@ import secrets
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from unittest.mock import patch
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import func, select, text, update
@@ -163,7 +163,12 @@ def test_an_attempt_is_the_answer_to_its_request_unless_it_was_withdrawn(
     sessions, attempt_id = supplier.Session, new_id()
     with sessions.begin() as session:
         keep_answer(OpenTransaction.of(session), request_, EarlierAttempt(attempt_id))
-    _start_attempt(supplier, attempt_id, outcome)
+    (number,) = supplier.stage_new()
+    running = supplier.attempt_of(number, attempt_id)
+    with begin(supplier.Session) as transaction:
+        assert states.start(transaction, running, durable=True)
+        if outcome:
+            states.complete(transaction, [EndedAttempt(running, outcome)], started=True)
     if outcome is Outcome.WITHDRAWN:
         assert _find(sessions, request_) is None
         _keep(sessions, request_)
@@ -171,16 +176,6 @@ def test_an_attempt_is_the_answer_to_its_request_unless_it_was_withdrawn(
         assert _find(sessions, request_) == EarlierAttempt(attempt_id)
         with pytest.raises(IdempotencyRequestInProgressError):
             _keep(sessions, request_)
-
-
-def _start_attempt(supplier: SupplierClient, attempt_id: UUID, outcome: Outcome | None) -> None:
-    """Begin an attempt with this id, and end it with this outcome."""
-    (number,) = supplier.stage_new()
-    running = supplier.attempt_of(number, attempt_id)
-    with begin(supplier.Session) as transaction:
-        assert states.start(transaction, running, durable=True)
-        if outcome:
-            states.complete(transaction, [EndedAttempt(running, outcome)], started=True)
 
 
 @dataclass(slots=True)
@@ -203,12 +198,6 @@ class Sender:
             keep_answer(OpenTransaction.of(session), self.request, KeptAnswer(201, {}, self.name.encode()))
 
 
-def _effects(sessions: sessionmaker[Session], *senders: Sender) -> list[str]:
-    with sessions() as session:
-        names = [sender.name for sender in senders]
-        return list(session.scalars(select(OperationsTeam.name).where(OperationsTeam.name.in_(names))))
-
-
 def test_the_effect_happens_once_and_every_repetition_finds_its_answer(
     sessions: sessionmaker[Session],
 ) -> None:
@@ -223,8 +212,9 @@ def test_the_effect_happens_once_and_every_repetition_finds_its_answer(
         }
         for name, error in run.errors.items():
             assert isinstance(error, IdempotencyRequestInProgressError), f"{name}: {error}"
-        (effect,) = _effects(sessions, one, other)
         with sessions() as session:
+            made = select(OperationsTeam.name).where(OperationsTeam.name.in_([one.name, other.name]))
+            (effect,) = session.scalars(made)
             assert find_answer(OpenTransaction.of(session), request) == KeptAnswer(201, {}, effect.encode())
         # Whoever had no effect found the answer, or was told to look again.
         for name, sender in {"one": one, "other": other}.items():

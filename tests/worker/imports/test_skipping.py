@@ -1,7 +1,6 @@
 """What operators exclude at the same moment as others: a state or a mark, and no deadlock."""
 
 from itertools import count
-from typing import Any
 
 import pytest
 from sqlalchemy import select, update
@@ -15,11 +14,6 @@ from migration_service.services.imports.skipping import skip_accounts
 from migration_service.states import ImportState
 from support.interleavings import COMMIT, ROLLBACK, Run, Script, explore
 from support.supplier_client import SupplierClient
-
-
-def _change(supplier: SupplierClient, action: Any, *numbers: str) -> None:
-    with supplier.Session.begin() as session:
-        action(session, _find(session, supplier).id, numbers)
 
 
 def _find(session: Session, supplier: SupplierClient) -> ImportSupplier:
@@ -41,7 +35,8 @@ def test_a_mark_counts_for_an_account_that_is_not_staged_or_was_staged_at_the_sa
     account, other = supplier.accounts(2)
     number = account["external_account_number"]
     supplier.stage(other)
-    _change(supplier, skip_accounts, number, "not asked for")
+    with supplier.Session.begin() as session:
+        skip_accounts(session, _find(session, supplier).id, [number, "not asked for"])
     if state:
         supplier.stage(other | {"external_account_number": "copied"})
     with supplier.Session.begin() as session:

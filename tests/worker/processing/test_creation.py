@@ -19,14 +19,6 @@ from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
 
 
-def _create(supplier: SupplierClient, resources: WorkerResources, account: dict[str, Any]) -> dict[str, Any]:
-    number = account["external_account_number"]
-    assert supplier.stage(account).status_code == 201
-    assert supplier.process(number).status_code == 202
-    assert perform_attempt(resources.Session, supplier.current_attempt(number))
-    return _read(supplier, number)
-
-
 def _read(supplier: SupplierClient, number: str) -> dict[str, Any]:
     with supplier.Session() as session:
         found = find_account(session, supplier.known().id, number)
@@ -73,7 +65,11 @@ def test_every_value_of_generated_payloads_is_in_the_tables(
     with supplier.Session.begin() as session:  # moves rows, as a vacuum can: where they are says nothing
         session.execute(text("UPDATE transaction SET position = position WHERE period = 'OPEN'"))
     for place, account in enumerate(accounts):
-        created = _create(supplier, worker_resources, account)
+        number = account["external_account_number"]
+        assert supplier.stage(account).status_code == 201
+        assert supplier.process(number).status_code == 202
+        assert perform_attempt(worker_resources.Session, supplier.current_attempt(number))
+        created = _read(supplier, number)
         # A batch writes the same as a request.
         as_line = _read(supplier, f"again {place}")
         assert _OWN.sub(b"", encode_json(created)) == _OWN.sub(b"", encode_json(as_line))

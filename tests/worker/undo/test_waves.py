@@ -41,10 +41,6 @@ def _pilot(waves: WaveClient, beginning: str = "", **more: Any) -> dict[str, Any
     return plan
 
 
-def _wave(plan: dict[str, Any], number: int = 1) -> dict[str, Any]:
-    return {"plan_id": plan["plan_id"], "number": number}
-
-
 @pytest.mark.parametrize("is_followed", [False, True])
 def test_a_wave_between_two_windows_waits_for_a_person_once_it_is_undone(
     waves: WaveClient, undos: UndoClient, *, is_followed: bool
@@ -60,7 +56,7 @@ def test_a_wave_between_two_windows_waits_for_a_person_once_it_is_undone(
     if is_followed:
         waves.sweep()
     assert batches.get(plan["waves"][0]["batch_id"])["reason"] == "window_closed"
-    assert undos.run(wave=_wave(plan))["counts"]["REVERTED"] == 5
+    assert undos.run(wave={"plan_id": plan["plan_id"], "number": 1})["counts"]["REVERTED"] == 5
     waves.now = EVENING + DAY
     waves.run()
     wave = waves.get(plan)["waves"][0]

@@ -27,11 +27,7 @@ FreeLocks = Callable[[OpenAccount], list[str]]
 
 @pytest.fixture
 def vendor(session: Session) -> PaymentVendor:
-    return _vendor(session, "one")
-
-
-def _vendor(session: Session, name: str) -> PaymentVendor:
-    return create_payment_vendor(session, name, kind=VendorKind.HTTP, url="https://vendor.example/api")
+    return create_payment_vendor(session, "one", kind=VendorKind.HTTP, url="https://vendor.example/api")
 
 
 def test_an_account_is_not_locked_while_its_vendor_is_asked_and_cannot_go_while_the_instruction_is_stored(

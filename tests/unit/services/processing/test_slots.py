@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from redis import Redis
@@ -188,17 +188,13 @@ def test_two_hundred_threads_never_exceed_the_limit(slots: Slots) -> None:
                     holding -= 1
                 slots.release([member])
 
-    _in_threads(200, work)
-    assert 0 < most <= limit
-    assert slots.in_use() == 0
-
-
-def _in_threads(count: int, work: Callable[[str], None]) -> None:
-    threads = [threading.Thread(target=work, args=(str(n),)) for n in range(count)]
+    threads = [threading.Thread(target=work, args=[str(number)]) for number in range(200)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    assert 0 < most <= limit
+    assert slots.in_use() == 0
 
 
 def test_the_age_of_the_last_reconciliation_is_known(redis: Redis) -> None:

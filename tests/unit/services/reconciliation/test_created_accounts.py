@@ -10,7 +10,7 @@ from sqlalchemy import null, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.normal_form import FieldDifference
-from migration_service.models import Account, AccountImportProcess, Batch, Ledger, Transaction
+from migration_service.models import Account, AccountImportProcess, Ledger, Transaction
 from migration_service.services.reconciliation import created_accounts
 from migration_service.services.reconciliation.comparisons import start_comparison
 from migration_service.services.reconciliation.created_accounts import (
@@ -130,20 +130,16 @@ def test_an_account_is_compared_by_itself(
     assert compare_account(session, make_process(session, known, "neither", state="SKIPPED").id) is None
 
 
-def _make_lines(session: Session, known: KnownSupplier) -> Batch:
+def test_a_batch_has_the_accounts_of_its_lines_in_their_order(
+    session: Session, within: sessionmaker[Session], known: KnownSupplier, pages: list[AccountDifference]
+) -> None:
     batch = make_batch(session, known)
     make_line(session, batch, 3, "same", "FAILED", "duplicate_line_in_batch", "invalid")
     make_line(session, batch, 4, "same", "FAILED", "invalid")
     for line, number in ((1, "gone"), (2, "pending"), (6, "back"), (7, None), (8, "never staged")):
         make_line(session, batch, line, number, "VALID")
     make_line(session, make_batch(session, known), 5, "no payload", "VALID")
-    return batch
-
-
-def test_a_batch_has_the_accounts_of_its_lines_in_their_order(
-    session: Session, within: sessionmaker[Session], known: KnownSupplier, pages: list[AccountDifference]
-) -> None:
-    batch_id = _make_lines(session, known).id
+    batch_id = batch.id
     back, gone = pages
     verdict, differing = compare(within, known, batch_id)
     assert differing == [gone, back]

@@ -147,15 +147,15 @@ def test_what_is_open_is_found_by_its_reason_and_its_errors(
     assert len(list(find_open(within, known.id, code="new"))) == 3
 
 
-def _order(**given: Any) -> AcknowledgementOrder:
-    return AcknowledgementOrder(reason="Closed.", acknowledged_by="dora", **given)
-
-
 def test_the_audit_has_the_first_ones_and_the_hash_of_all(
     session: Session, known: KnownSupplier, book: list[Batch]
 ) -> None:
     with patch.object(acknowledgements, "MOST_LISTED", 1):
-        acknowledge(session, known.id, _order(external_account_numbers=["first", "broken"]))
+        numbers = ["first", "broken"]
+        order = AcknowledgementOrder(
+            reason="Closed.", acknowledged_by="dora", external_account_numbers=numbers
+        )
+        acknowledge(session, known.id, order)
     (entry,) = list_entries(session)
     details = entry.details or {}
     assert (details["accounts"], details["sha256"]) == (["broken"], sha256(b"broken\nfirst\n").hexdigest())

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
 from unittest.mock import patch
 
 import msgspec
@@ -31,11 +30,6 @@ from unit.services.undo.undo_rows import MOMENT, add_account, add_line, add_pend
 from unit.services.waves.wave_rows import batch_of, make_plan
 
 
-def _order(session: Session, customer: Customer, *numbers: str, **values: Any) -> UndoOrder:
-    given = {"reason": "because", "external_account_numbers": numbers} | values
-    return UndoOrder(supplier=find_supplier(session, customer), **given)
-
-
 def test_a_reference_to_the_batch_hinders_no_undo(
     sessions: sessionmaker[Session], customer: Customer
 ) -> None:
@@ -46,7 +40,8 @@ def test_a_reference_to_the_batch_hinders_no_undo(
         add_line(session, batch.id, 1, "a")
         session.commit()
         another.execute(select(models.Batch.id).with_for_update(key_share=True, read=True))
-        assert start_undo(session, _order(session, customer, batch=batch))
+        supplier = find_supplier(session, customer)
+        assert start_undo(session, UndoOrder(supplier=supplier, batch=batch, reason="because"))
 
 
 def _outcomes(session: Session, undo: models.Undo) -> list[str]:

@@ -21,14 +21,10 @@ from support.rows import find_supplier
 from unit.services.undo.undo_rows import add_pending
 
 
-def _order(customer: Customer, *waves: WaveOrder, **more: Any) -> PlanOrder:
-    given: dict[str, Any] = {"continue_if_clean": False, "seed": 7} | more
-    team = given.pop("operations_team_name", customer.operations_team)
-    return PlanOrder(waves=waves, operations_team_name=team, **given)
-
-
 def _plan(session: Session, customer: Customer, *waves: WaveOrder, **more: Any) -> WavePlan:
-    return plan_waves(session, find_supplier(session, customer), _order(customer, *waves, **more))
+    given: dict[str, Any] = {"continue_if_clean": False, "seed": 7} | more
+    given = {"operations_team_name": customer.operations_team} | given
+    return plan_waves(session, find_supplier(session, customer), PlanOrder(waves=waves, **given))
 
 
 def _accounts(session: Session, plan: WavePlan) -> list[list[str]]:

@@ -2,7 +2,6 @@
 
 import io
 import json
-from collections.abc import Iterable
 from typing import Any
 from unittest.mock import patch
 
@@ -69,17 +68,13 @@ def test_the_audit_has_the_batches_that_persons_start(
     )
 
 
-def _sizes(ranges: list[tuple[int, int]]) -> list[int]:
-    return [last - first + 1 for first, last in ranges]
-
-
 @pytest.mark.parametrize(("largest", "smallest"), [(100, 50), (100, 100), (3, 50), (1, 1)])
 def test_every_line_is_in_one_chunk_however_long_the_batch_is(largest: int, smallest: int) -> None:
     for lines in (*range(1, 450, 7), 5_000):
         ranges = cut_lines(lines, largest, smallest)
         numbers = [number for first, last in ranges for number in range(first, last + 1)]
         assert numbers == list(range(1, lines + 1))
-        assert max(_sizes(ranges)) <= largest
+        assert max(last - first + 1 for first, last in ranges) <= largest
 
 
 @pytest.mark.parametrize("lines", [1, 51, 100, 101, 400, 1_234])
@@ -107,20 +102,11 @@ def test_a_chunk_has_four_million_bytes_at_most() -> None:
 _VALIDATE = BatchOrder(mode=BatchMode.VALIDATE)
 
 
-def _spool(order: BatchOrder, lines: Iterable[bytes], limit: int = 100) -> SpooledLines:
-    limits = FileLimits(line=limit, total=1_000_000)
-    return SpooledLines(io.BytesIO(b"\n".join(lines)), limits, identity=order.identify("S"))
-
-
 def _start(session: Session, customer: Customer, order: BatchOrder, *lines: bytes) -> Batch:
-    spooled = _spool(order, lines) if lines else None
+    limits, file = FileLimits(line=100, total=1_000_000), io.BytesIO(b"\n".join(lines))
+    spooled = SpooledLines(file, limits, identity=order.identify("S")) if lines else None
     batch_id = start_batch(session, find_supplier(session, customer), order, spooled)
     return session.get_one(Batch, batch_id, populate_existing=True)
-
-
-def _chunks(session: Session, batch: Batch) -> list[tuple[int, int, bool, dict[str, int]]]:
-    chunks = select(BatchChunk).where(BatchChunk.batch_id == batch.id).order_by(BatchChunk.first_line)
-    return [(it.first_line, it.last_line, it.by_account, it.counts) for it in session.scalars(chunks)]
 
 
 def _lines(session: Session, batch: Batch) -> list[tuple[Any, ...]]:
@@ -169,7 +155,8 @@ def test_lines_of_added_data_are_cut_by_account_and_may_repeat_it(
     assert [line[1] for line in _lines(session, batch)] == ["PENDING"] * 9
     chunk_lines = select(BatchLine.chunk_line).where(BatchLine.batch_id == batch.id)
     found = session.scalars(chunk_lines.order_by(BatchLine.line_number)).all()
-    chunks = _chunks(session, batch)
+    made = select(BatchChunk).where(BatchChunk.batch_id == batch.id).order_by(BatchChunk.first_line)
+    chunks = [(it.first_line, it.last_line, it.by_account, it.counts) for it in session.scalars(made)]
     assert {first for first, *_ in chunks} == set(found)
     assert 1 < len(chunks) <= 3
     assert found[0] == found[2]

@@ -43,15 +43,6 @@ _MEASURED: dict[str, Any] = {"done": 4, "failures": {"required": 2}, "worked_at"
 _NOTES: dict[str, Any] = {"kind": "notes", "mode": "import"}
 
 
-def _plan(session: Session, customer: Customer, chunk: dict[str, Any], **batch: Any) -> ChunkPlan | None:
-    made = make_batch(session, customer, **batch)
-    add_chunk(session, made, 10, **PENDING, tries=1)
-    add_chunk(session, made, **chunk)
-    plan = read_chunk(session, ChunkKey(made.id, 1))
-    session.refresh(made)
-    return plan
-
-
 @pytest.mark.parametrize(
     ("batch", "chunk", "expected"),
     [
@@ -94,7 +85,10 @@ def test_what_a_worker_takes_at_once_follows_from_the_batch_and_its_chunk(
     expected: ChunkPlan | None,
 ) -> None:
     session.execute(update(ServiceLimit).values(concurrency_limit=77))
-    assert _plan(session, customer, chunk, **batch) == expected
+    made = make_batch(session, customer, **batch)
+    add_chunk(session, made, 10, **PENDING, tries=1)
+    add_chunk(session, made, **chunk)
+    assert read_chunk(session, ChunkKey(made.id, 1)) == expected
 
 
 @pytest.mark.parametrize("mode", ["dry-run", "import"])

@@ -1,6 +1,5 @@
 """What becomes of the lines of a chunk of accounts: in each mode, and if something is wrong with them."""
 
-from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
 
@@ -23,26 +22,15 @@ from unit.services.batches.batch_rows import codes_of, lines_of, make_chunk, pay
 _IN_PROGRESS = ("FAILED", [("account_import_in_progress", None)])
 
 
-def _processes(session: Session) -> Sequence[models.AccountImportProcess]:
-    processes = select(models.AccountImportProcess).order_by(
-        models.AccountImportProcess.external_account_number
-    )
-    return session.scalars(processes.execution_options(populate_existing=True)).all()
-
-
 def _stage(session: Session, customer: Customer, *numbers: str, **parts: Any) -> ChunkKey:
     """Stage accounts in a batch. Return the chunk of a batch that imports them."""
     staged = make_chunk(
         session, customer, [payload_of(customer, it, **parts) for it in numbers], mode="stage"
     )
     work(session, staged, len(numbers))
-    return _pending(session, customer)
-
-
-def _pending(session: Session, customer: Customer, **values: Any) -> ChunkKey:
-    processes = _processes(session)
-    lines = [payload_of(customer, process.external_account_number) for process in processes]
-    key = make_chunk(session, customer, lines, source="pending", **values)
+    number = models.AccountImportProcess.external_account_number
+    processes = session.scalars(select(models.AccountImportProcess).order_by(number)).all()
+    key = make_chunk(session, customer, [payload_of(customer, it) for it in numbers], source="pending")
     for line, process in zip(lines_of(session, key), processes, strict=True):
         line.payload, line.account_import_process_id = None, process.id
     session.flush()
