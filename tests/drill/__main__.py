@@ -22,8 +22,6 @@ from support.servers import temporary_folder
     "--accounts", default=500, show_default=True, help="At least so many accounts, batches not counted."
 )
 @click.option("--clients", default=16, show_default=True, help="Suppliers at once.")
-@click.option("--pause", default=0.1, show_default=True, help="Seconds between two accounts of a supplier.")
-@click.option("--limit", default=12, show_default=True, help="The concurrency limit.")
 @click.option("--poisoned", default=2, show_default=True, help="Accounts that kill their worker.")
 @click.option("--wait", default=3.0, show_default=True, help="Seconds that a process request waits.")
 @click.option("--impatient", default=0.2, show_default=True, help="Share of accounts given up at a 429.")

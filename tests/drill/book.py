@@ -40,11 +40,11 @@ def migrate_books(
             return
         book = [next(orders) for _ in range(_LINES)]
         for order in book:
-            journal.began(order)
+            journal.orders.append(order)
         try:
             _KINDS[index % len(_KINDS)](supplier, journal, book)
         except Exception as error:
-            journal.surprise(f"batch with {book[0].number}: {type(error).__name__} {error}")
+            journal.surprises.append(f"batch with {book[0].number}: {type(error).__name__} {error}")
         enough.wait(pause)
 
 
@@ -112,7 +112,7 @@ def _go_live(supplier: Supplier, journal: Journal, book: Sequence[Order]) -> Non
         time.sleep(0.3)
         it = supplier.get_go_live(it.go_live_id)
     kept = [number for number in numbers if outcomes.get(number) == "KEPT"]
-    journal.went_live(kept)
+    journal.live += kept
     if it.accounts != len(kept):
         raise ValueError(f"{len(kept)} were kept by the undo, and {it.accounts} went live")
     if reverted := [order for order in book if not order.service_account_number]:
@@ -157,7 +157,7 @@ def _note(order: Order, line: LineResult, journal: Journal, invoked: float) -> N
     is_new = not order.answered_at  # and not imported again after an undo
     order.answered_at = time.monotonic()
     version = order.payload["billing_address1"]
-    journal.history.add(
+    journal.events.append(
         Event(
             question=Question(act=Act.LINE, number=order.number, version=version, team=TEAM),
             request_id="",

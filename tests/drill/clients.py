@@ -15,7 +15,7 @@ from decimal import Decimal
 from http import HTTPStatus
 from typing import Any, TypeVar
 
-from drill.history import Act, Event, History, Question
+from drill.history import Act, Event, Question
 from drill.scene import SLOW, SUPPLIER, TEAM, TEAMS, Address
 from migration_service_client import Client, ServiceError, ServiceUnreachable, operations
 from migration_service_client.codes import (
@@ -95,10 +95,11 @@ class Order:
 
 @dataclass(slots=True)
 class Journal:
-    """The record of all suppliers, which many threads write."""
+    """The record of all suppliers, which many threads write. To count takes the lock."""
 
     orders: list[Order] = field(default_factory=list)
-    history: History = field(default_factory=History)
+    #: One for each request, also if it was sent again.
+    events: list[Event] = field(default_factory=list)
     statuses: Counter[str] = field(default_factory=Counter)
     #: Undocumented answers, and accounts without an answer.
     surprises: list[str] = field(default_factory=list)
@@ -109,10 +110,6 @@ class Journal:
     #: Seconds after which a client gives an account up. Nothing may take that long.
     patience: float = 150.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def began(self, order: Order) -> None:
-        with self._lock:
-            self.orders.append(order)
 
     def answered(self, request: Request[Any], answer: Answer | NoAnswer) -> None:
         """Count an answer. One that is not documented is recorded as a surprise."""
@@ -129,19 +126,9 @@ class Journal:
         with self._lock:
             self.lines += 1
 
-    def went_live(self, numbers: Sequence[str]) -> None:
-        with self._lock:
-            self.live += numbers
-
-    def surprise(self, what: str) -> None:
-        """Record something that must not happen."""
-        with self._lock:
-            self.surprises.append(what)
-
     def created(self) -> list[Order]:
         """Return the accounts that suppliers know to be created so far."""
-        with self._lock:
-            return [order for order in self.orders if order.service_account_number]
+        return [order for order in self.orders if order.service_account_number]
 
 
 class Orders(Iterator[Order]):
@@ -206,11 +193,11 @@ class Supplier(Client):
 
     def try_to_migrate(self, order: Order) -> None:
         """Migrate an account. Record in the journal what goes wrong."""
-        self._journal.began(order)
+        self._journal.orders.append(order)
         try:
             self.migrate(order)
         except Exception as error:
-            self._journal.surprise(f"{order.number}: {type(error).__name__} {error}")
+            self._journal.surprises.append(f"{order.number}: {type(error).__name__} {error}")
 
     def migrate(self, order: Order) -> None:
         """Stage and process one account until the service answers with its result."""
@@ -291,7 +278,9 @@ class Supplier(Client):
         outcomes = self.try_to_undo(orders, **what)
         for order in orders:
             if outcomes.get(order.number) != "REVERTED":
-                self._journal.surprise(f"{order.number}: not undone, but {outcomes.get(order.number)}")
+                self._journal.surprises.append(
+                    f"{order.number}: not undone, but {outcomes.get(order.number)}"
+                )
 
     def try_to_undo(self, orders: Sequence[Order], **what: Any) -> dict[str, str]:
         """Undo the import of accounts. Return the outcome of each."""
@@ -302,7 +291,7 @@ class Supplier(Client):
         finally:
             for order in orders:
                 said = outcomes.get(order.number)
-                self._journal.history.add(
+                self._journal.events.append(
                     Event(
                         question=Question(act=Act.UNDO, number=order.number),
                         request_id="",
@@ -377,7 +366,7 @@ class Supplier(Client):
             if answer.headers.get("content-type", "").startswith("application/json"):
                 told = json.loads(answer.body)
         said = told.get("code") or (told.get("status") if question.act is Act.STATUS else "")
-        self._journal.history.add(
+        self._journal.events.append(
             Event(
                 question=question,
                 request_id=request_id,

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from drill.clients import Journal, Order
+from drill.history import by_account
 from drill.model import MODEL, AttemptRow, Tables
 from drill.scene import POISON, SUPPLIER, Service
 from support.servers import wait_until
@@ -31,8 +32,8 @@ def count(
     accounts, processes = read_rows(scene)
     orders = journal.orders
     exceeded = [f"{most_in_progress} at once"] if most_in_progress > limit else []
-    histories, tables = journal.history.by_account(), read_tables(scene)
-    events = len(journal.history.events)
+    histories, tables = by_account(journal.events), read_tables(scene)
+    events = len(journal.events)
     model = [Line(promise, events, list(check(histories, tables))) for promise, check in MODEL.items()]
     return [
         *model,
@@ -97,9 +98,7 @@ def read_tables(scene: Service) -> Tables:
 
 def _accepted(scene: Service, journal: Journal) -> tuple[int, list[str]]:
     """Each attempt that was answered 202 has an outcome, which the interface returns."""
-    accepted = {
-        event.attempt_id: event.question.number for event in journal.history.events if event.attempt_id
-    }
+    accepted = {event.attempt_id: event.question.number for event in journal.events if event.attempt_id}
     losses = []
     for attempt_id, number in accepted.items():
         answer = scene.send("GET", f"account-import-attempts/{attempt_id}/")

@@ -21,7 +21,7 @@ _POSTGRES_FROZEN = 10.0
 #: Until the supplier of books has come round to an act again.
 _UNTIL_THE_MIDDLE = 240
 
-Fault = Callable[[Scene, Random], None]
+Fault = Callable[[Scene, Random], object]
 
 
 def _kill(process: psutil.Process) -> None:
@@ -43,14 +43,6 @@ def _busy_child(scene: Scene) -> psutil.Process:
         time.sleep(0.02)
 
 
-def _kill_worker_child(scene: Scene, _chance: Random) -> None:
-    _kill(_busy_child(scene))
-
-
-def _kill_worker_main(scene: Scene, _chance: Random) -> None:
-    _kill(scene.main_process("interactive"))
-
-
 def _kill_group(name: str) -> Fault:
     return lambda scene, _chance: scene.kill(name)
 
@@ -66,10 +58,6 @@ def _kill_in_the_middle(of: str) -> Fault:
     return kill
 
 
-def _kill_web_process(scene: Scene, chance: Random) -> None:
-    _kill(chance.choice(scene.main_process("web").children()))
-
-
 def _kill_workers_and_valkey(scene: Scene, _chance: Random) -> None:
     scene.kill("interactive")
     scene.kill("valkey")
@@ -82,29 +70,19 @@ def _wipe_valkey(scene: Scene, _chance: Random) -> None:
     scene.kill("valkey")
 
 
-def _flush_valkey(scene: Scene, _chance: Random) -> None:
-    scene.redis.flushall()
+def _freeze(folder: str, seconds: float) -> Fault:
+    """Freeze all processes that work in this folder of the service for some seconds."""
+
+    def freeze(scene: Scene, _chance: Random) -> None:
+        with frozen(processes_in(scene.home / folder)):
+            time.sleep(seconds)
+
+    return freeze
 
 
 def _freeze_worker_child(scene: Scene, _chance: Random) -> None:
-    _freeze([_busy_child(scene)], _WORKER_FROZEN)
-
-
-def _freeze_worker(scene: Scene, _chance: Random) -> None:
-    _freeze(processes_in(scene.home / "programs" / "interactive"), _WORKER_FROZEN)
-
-
-def _freeze_valkey(scene: Scene, _chance: Random) -> None:
-    _freeze(processes_in(scene.home / "valkey"), _VALKEY_FROZEN)
-
-
-def _freeze_postgres(scene: Scene, _chance: Random) -> None:
-    _freeze(processes_in(scene.home / "postgres"), _POSTGRES_FROZEN)
-
-
-def _freeze(processes: Sequence[psutil.Process], seconds: float) -> None:
-    with frozen(processes):
-        time.sleep(seconds)
+    with frozen([_busy_child(scene)]):
+        time.sleep(_WORKER_FROZEN)
 
 
 @contextmanager
@@ -126,25 +104,27 @@ def signal_all(processes: Sequence[psutil.Process], number: signal.Signals) -> N
 
 #: Every kind of fault by its name in the table.
 FAULTS: dict[str, Fault] = {
-    "worker child killed": _kill_worker_child,
-    "worker's main process killed": _kill_worker_main,
+    "worker child killed": lambda scene, _chance: _kill(_busy_child(scene)),
+    "worker's main process killed": lambda scene, _chance: _kill(scene.main_process("interactive")),
     "whole worker killed": _kill_group("interactive"),
     "background worker killed": _kill_group("background"),
     "killed while it replaces": _kill_in_the_middle(REPLACING),
     "killed while it takes back": _kill_in_the_middle(TAKING_BACK),
     "killed while it goes live": _kill_in_the_middle(GOING_LIVE),
     "web server killed": _kill_group("web"),
-    "one web process killed": _kill_web_process,
+    "one web process killed": lambda scene, chance: _kill(
+        chance.choice(scene.main_process("web").children())
+    ),
     "beat killed": _kill_group("beat"),
     "Valkey killed, data kept": _kill_group("valkey"),
     "Valkey killed, data wiped": _wipe_valkey,
-    "Valkey flushed": _flush_valkey,
+    "Valkey flushed": lambda scene, _chance: scene.redis.flushall(),
     "worker and Valkey killed": _kill_workers_and_valkey,
     "PostgreSQL killed": _kill_group("postgres"),
     "worker child frozen": _freeze_worker_child,
-    "whole worker frozen": _freeze_worker,
-    "Valkey frozen": _freeze_valkey,
-    "PostgreSQL frozen": _freeze_postgres,
+    "whole worker frozen": _freeze("programs/interactive", _WORKER_FROZEN),
+    "Valkey frozen": _freeze("valkey", _VALKEY_FROZEN),
+    "PostgreSQL frozen": _freeze("postgres", _POSTGRES_FROZEN),
 }
 
 

@@ -3,8 +3,8 @@
 A request that was sent again is another event. `model` checks the history.
 """
 
-import threading
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -73,22 +73,9 @@ class Event:
         return Result.REFUSED if self.status >= 400 else Result.OK
 
 
-@dataclass(slots=True)
-class History:
-    """The events of all suppliers, which many threads write."""
-
-    events: list[Event] = field(default_factory=list)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def add(self, event: Event) -> None:
-        with self._lock:
-            self.events.append(event)
-
-    def by_account(self) -> dict[str, list[Event]]:
-        """Return the events of each account, in the order in which they were sent."""
-        with self._lock:
-            events = sorted(self.events, key=lambda event: event.invoked)
-        accounts: dict[str, list[Event]] = {}
-        for event in events:
-            accounts.setdefault(event.question.number, []).append(event)
-        return accounts
+def by_account(events: Iterable[Event]) -> dict[str, list[Event]]:
+    """Return the events of each account, in the order in which they were sent."""
+    accounts: dict[str, list[Event]] = {}
+    for event in sorted(events, key=lambda event: event.invoked):
+        accounts.setdefault(event.question.number, []).append(event)
+    return accounts

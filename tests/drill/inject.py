@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from drill.count import describe
+from support.web_servers import ROOT
 
-_ROOT = Path(__file__).parents[2]
 #: The files of a service: the packages, and the modules that its programs start with.
 _COPIED = ("src", "wsgi.py", "celery_worker.py", "celery_monitor.py")
 #: Small enough for a minute, large enough for every kind of order.
@@ -76,7 +76,7 @@ def _hold_drill(bug: Bug | None) -> dict[str, list[str]]:
     with _service_with(bug) as folder:
         report = folder / "report.json"
         # The drill imports the copy, too, because its preparations have to match.
-        paths = os.pathsep.join([str(folder / "src"), str(_ROOT / "tests")])
+        paths = os.pathsep.join([str(folder / "src"), str(ROOT / "tests")])
         arguments = [*_SMALL, *(bug.arguments if bug else ("--rounds", "1")), "--report", str(report)]
         output = subprocess.run(
             [sys.executable, "-m", "drill", *arguments],
@@ -99,7 +99,7 @@ def _service_with(bug: Bug | None) -> Iterator[Path]:
         folder = Path(name)
         folder.chmod(0o755)
         for part in _COPIED:
-            source = _ROOT / part
+            source = ROOT / part
             if source.is_dir():
                 shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
             else:

@@ -39,6 +39,8 @@ SUPPLIER = "PROOF"
 KILLS = ((0.15, "background"), (0.4, "web"), (0.65, "valkey"))
 #: Different accounts. The others are copies of them.
 _TEMPLATES = 100
+#: Seconds after which the proxy cuts a connection on which nothing comes.
+_SILENCE = 60
 #: Seconds until something is over that does not depend on the size.
 _PATIENCE = 120
 
@@ -114,9 +116,9 @@ class Killer(threading.Thread):
 
 
 class Proxy:
-    """haproxy in front of the web server, which cuts a connection after some silent seconds."""
+    """haproxy in front of the web server, which cuts a connection after `_SILENCE` seconds."""
 
-    def __init__(self, scene: Scene, folder: Path, silence: int) -> None:
+    def __init__(self, scene: Scene, folder: Path) -> None:
         assert HAPROXY, "haproxy is not installed: apt-get install haproxy"
         self.url = f"http://{LOOPBACK}:{random_free_port()}"
         self._log = folder / "haproxy.log"
@@ -124,7 +126,7 @@ class Proxy:
         configuration.write_text(
             f"global\n  log stdout format raw local0\n"
             f"defaults\n  mode http\n  log global\n  log-format 'ANSWER %Tr %ST %HU'\n  retries 0\n"
-            f"  timeout connect 5s\n  timeout client {silence}s\n  timeout server {silence}s\n"
+            f"  timeout connect 5s\n  timeout client {_SILENCE}s\n  timeout server {_SILENCE}s\n"
             f"listen service\n  bind {self.url.removeprefix('http://')}\n"
             f"  server web {scene.address.url.removeprefix('http://')}\n"
         )
@@ -151,7 +153,6 @@ def prove(
     folder: Path,
     *,
     accounts: int,
-    silence: int,
     say: Callable[[str], None],
     kills: Sequence[Sequence[tuple[float, str]]] = (KILLS, KILLS, KILLS),
 ) -> list[Proof]:
@@ -159,7 +160,7 @@ def prove(
     number = str(_TEMPLATES + accounts // 2)
     _stage(scene, accounts, number)
     say(f"{accounts} accounts are staged")
-    proxy = Proxy(scene, folder, silence)
+    proxy = Proxy(scene, folder)
     behind = replace(scene.address, url=proxy.url)
     direct, scene.addresses[0] = scene.addresses[0], behind
     try:
@@ -179,12 +180,14 @@ def prove(
         proxy.stop()
 
 
-def find_faults(proofs: list[Proof], accounts: int, silence: int) -> list[str]:
+def find_faults(proofs: list[Proof], accounts: int) -> list[str]:
     """Return what is not as it has to be."""
     said = {it.way: (it.differing, it.open, it.compared) for it in proofs}
     wrong = [f"{way}: {found}" for way, found in said.items() if found != (1, 0, accounts)]
     alive = [f"{it.way}: only {it.killed} was killed" for it in proofs if it.missed]
-    return wrong + alive + [f"{it.way}: silent for {it.silent} s" for it in proofs if it.silent > silence / 2]
+    return (
+        wrong + alive + [f"{it.way}: silent for {it.silent} s" for it in proofs if it.silent > _SILENCE / 2]
+    )
 
 
 def _stage(scene: Scene, accounts: int, differing: str) -> None:
@@ -257,14 +260,13 @@ _HIDDEN = re.compile(r'<input[^>]*name="(csrf_token|next)"[^>]*value="([^"]*)"')
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--accounts", default=20_000, show_default=True, help="The size of the book.")
-@click.option("--silence", default=60, show_default=True, help="Seconds after which the proxy cuts.")
 @click.option("--keep", is_flag=True, help="Keep the service's folder, with its log.")
-def main(*, accounts: int, silence: int, keep: bool) -> None:
+def main(*, accounts: int, keep: bool) -> None:
     """Reconcile a book as a wave, by the client and by the console, while everything is killed."""
     console = Console(width=160)
     folder = temporary_folder()
     with Scene(folder) as scene:
-        proofs = prove(scene, folder, accounts=accounts, silence=silence, say=console.print)
+        proofs = prove(scene, folder, accounts=accounts, say=console.print)
     table = Table(
         "way", "differing", "open", "compared", "seconds", "killed", "longest wait for an answer (s)"
     )
@@ -272,7 +274,7 @@ def main(*, accounts: int, silence: int, keep: bool) -> None:
         numbers = (it.differing, it.open, it.compared, round(it.seconds), ", ".join(it.killed), it.silent)
         table.add_row(it.way, *map(str, numbers))
     console.print(table)
-    faults = find_faults(proofs, accounts, silence)
+    faults = find_faults(proofs, accounts)
     console.print("\n".join(faults) or "All three say the same.")
     if keep:
         console.print(f"kept: {folder}")

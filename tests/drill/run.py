@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from statistics import median
 
+import psutil
 import psycopg
 from rich.console import Console
 from rich.table import Table
@@ -19,10 +20,12 @@ from drill.clients import Journal, Order, Orders, Supplier
 from drill.count import CALM_ACCOUNTS, Line, count, describe
 from drill.faults import FAULTS, deal
 from drill.feed import FeedReader
-from drill.poison import Poisoner
-from drill.scene import IN_PROGRESS, POISON, SUPPLIER, Scene
+from drill.scene import IN_PROGRESS, POISON, POISONED, SUPPLIER, Scene
 from migration_service_local.samples import generate_accounts
 from support.servers import wait_until
+
+#: The concurrency limit. It is smaller than the number of clients, so that it is reached.
+_LIMIT = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +38,6 @@ class DrillOptions:
     clients: int = 16
     #: Seconds that a supplier waits between two accounts, or between two batches.
     pause: float = 0.1
-    #: The concurrency limit. It is smaller than the number of clients, so that it is reached.
-    limit: int = 12
     poisoned: int = 2
     #: Seconds that a process request waits for a worker. They are few, so that attempts are withdrawn.
     wait: float = 3.0
@@ -86,47 +87,53 @@ class _Drill:
     enough: threading.Event = field(default_factory=threading.Event)
     over: threading.Event = field(default_factory=threading.Event)
     most_in_progress: int = 0
+    poison_kills: int = 0
     recoveries: dict[str, list[Recovery]] = field(default_factory=lambda: defaultdict(list))
 
     def run(self) -> Verdict:
         started = time.monotonic()
-        poisoner = Poisoner(self.scene)
-        poisoner.start()
-        watcher = threading.Thread(target=self._watch, name="watcher", daemon=True)
-        watcher.start()
         reader = FeedReader(self.scene)
         client = Supplier(self.scene.address, self.journal)
-        reading = threading.Thread(target=reader.read_on, args=[client, self.over], daemon=True)
-        reading.start()
+        beside = [
+            threading.Thread(target=self._watch, daemon=True),
+            threading.Thread(target=self._kill_poisoned, daemon=True),
+            threading.Thread(target=reader.read_on, args=[client, self.over], daemon=True),
+        ]
+        for thread in beside:
+            thread.start()
         suppliers = self._suppliers()
         for supplier in suppliers:
             supplier.start()
-        books = self._supplier_of_books()
+        books = threading.Thread(
+            target=migrate_books,
+            args=[Supplier(self.scene.address, self.journal), self.journal, self.options.seed + 2_000],
+            kwargs={"enough": self.enough, "pause": self.options.pause},
+            daemon=True,
+        )
         books.start()
         poisoned = self._order_poison()
         wait_until(lambda: len(self.journal.created()) >= self.options.clients, "the first accounts")
         self._rounds()
-        wait_until(self._asked_for_all, "all accounts asked for", 600)
+        asked = self.journal.orders
+        wait_until(
+            lambda: len(asked) - self.journal.lines >= self.options.accounts, "all accounts asked for", 600
+        )
         self.enough.set()
         for thread in [*suppliers, books, *poisoned]:
             thread.join(300)
         self._settle()
         kept_slots = self._create_calmly()
         created = len(self.journal.created())
-        poisoner.stop()
         self.over.set()
-        watcher.join()
-        reading.join()
-        lines = count(self.scene, self.journal, self.options.limit, self.most_in_progress, kept_slots)
+        for thread in beside:
+            thread.join()
+        lines = count(self.scene, self.journal, _LIMIT, self.most_in_progress, kept_slots)
         lines += [
             Line("the feed has each event once, in order", len(reader.events), reader.losses(client)),
             Line("each created account is told of once", created, reader.untold()),
         ]
         seconds = time.monotonic() - started
-        return Verdict(lines, self.recoveries, self.journal, seconds, created, len(poisoner.killed))
-
-    def _asked_for_all(self) -> bool:
-        return len(self.journal.orders) - self.journal.lines >= self.options.accounts
+        return Verdict(lines, self.recoveries, self.journal, seconds, created, self.poison_kills)
 
     def _suppliers(self) -> list[threading.Thread]:
         orders = Orders(self.options.seed, impatient=self.options.impatient)
@@ -136,23 +143,20 @@ class _Drill:
                 target=Supplier(addresses[index % len(addresses)], self.journal).migrate_all,
                 args=[orders, self.enough],
                 kwargs={"pause": self.options.pause},
-                name="supplier",
                 daemon=True,
             )
             for index in range(self.options.clients)
         ]
 
-    def _supplier_of_books(self) -> threading.Thread:
-        return threading.Thread(
-            target=migrate_books,
-            args=[Supplier(self.scene.address, self.journal), self.journal, self.options.seed + 2_000],
-            kwargs={"enough": self.enough, "pause": self.options.pause},
-            name="supplier of books",
-            daemon=True,
-        )
-
     def _order_poison(self) -> list[threading.Thread]:
         """Poisoned accounts, which are not in the journal. They must fail with a reason."""
+
+        def poison(supplier: Supplier, order: Order) -> None:
+            try:
+                supplier.stage_and_process_once(order)
+            except Exception as error:
+                self.journal.surprises.append(f"{order.number}: {type(error).__name__} {error}")
+
         threads: list[threading.Thread] = []
         orders = Orders(self.options.seed + 1_000)
         for index in range(self.options.poisoned):
@@ -160,22 +164,17 @@ class _Drill:
             order.payload["external_account_number"] = f"{POISON}{index}"
             order.asynchronous = bool(index % 2)
             supplier = Supplier(self.scene.address, self.journal)
-            threads.append(threading.Thread(target=self._poison, args=[supplier, order], daemon=True))
+            threads.append(threading.Thread(target=poison, args=[supplier, order], daemon=True))
             threads[-1].start()
         return threads
-
-    def _poison(self, supplier: Supplier, order: Order) -> None:
-        try:
-            supplier.stage_and_process_once(order)
-        except Exception as error:
-            self.journal.surprise(f"{order.number}: {type(error).__name__} {error}")
 
     def _rounds(self) -> None:
         chance = Random(self.options.seed)
         names = deal(self.options.rounds, chance, self.options.only or tuple(FAULTS))
         for index, name in enumerate(names, 1):
             time.sleep(chance.uniform(0.5, 2.5))
-            in_hand = self._attempts_in_hand()
+            rows = self.scene.query("SELECT id::text FROM attempt WHERE outcome IS NULL")
+            in_hand = [attempt for (attempt,) in rows]
             FAULTS[name](self.scene, chance)
             recovery = self._recover(name, in_hand)
             self.recoveries[name].append(recovery)
@@ -186,13 +185,9 @@ class _Drill:
                 f"answers after {recovery.answers:4.1f} s; {created} created"
             )
 
-    def _attempts_in_hand(self) -> list[str]:
-        return [row[0] for row in self.scene.query("SELECT id::text FROM attempt WHERE outcome IS NULL")]
-
     def _recover(self, name: str, in_hand: list[str]) -> Recovery:
         """Wait until the service has recovered from a fault, and record how long each part took."""
         hit = time.monotonic()
-        poisons = f"{POISON}%"
         done: dict[str, float] = {}
 
         def new_work() -> bool:
@@ -203,7 +198,7 @@ class _Drill:
                 "SELECT 1 FROM attempt a JOIN account_import_process p ON p.id = account_import_process_id "
                 "WHERE a.id::text = ANY(%s) AND outcome IS NULL AND external_account_number NOT LIKE %s",
                 in_hand,
-                poisons,
+                f"{POISON}%",
             )
             return not left
 
@@ -217,7 +212,7 @@ class _Drill:
                     continue
             time.sleep(0.1)
         for what in checks.keys() - done.keys():
-            self.journal.surprise(f"{name}: {what} not well within {self.options.recovery:.0f} s")
+            self.journal.surprises.append(f"{name}: {what} not well within {self.options.recovery:.0f} s")
         return Recovery(**{what: done.get(what, self.options.recovery) for what in checks})
 
     def _watch(self) -> None:
@@ -227,6 +222,18 @@ class _Drill:
                 while not self.over.wait(0.05):
                     [(count,)] = connection.execute(IN_PROGRESS.encode()).fetchall()
                     self.most_in_progress = max(self.most_in_progress, count)
+
+    def _kill_poisoned(self) -> None:
+        """Kill every worker child that creates a poisoned account, which has to fail after its tries.
+
+        A trigger holds the worker in the middle of its transaction.
+        """
+        while not self.over.wait(0.2):
+            with suppress(psycopg.Error, psutil.Error):  # PostgreSQL is affected by a fault, or it has ended
+                if victim := self.scene.worker_at(POISONED):
+                    victim.kill()
+                    victim.wait(5)
+                    self.poison_kills += 1
 
     def _settle(self) -> None:
         """Wait until the maintenance is done. What it leaves is counted."""
@@ -257,11 +264,11 @@ class _Drill:
 
 def run_drill(options: DrillOptions, folder: Path, console: Console) -> Verdict:
     # Batches leave two thirds of the slots to requests.
-    reserve = {"MIGRATION_SERVICE_BATCH_SLOT_RESERVE": str(options.limit * 2 // 3)}
+    reserve = {"MIGRATION_SERVICE_BATCH_SLOT_RESERVE": str(_LIMIT * 2 // 3)}
     wait = {"MIGRATION_SERVICE_PROCESS_WAIT_SECONDS": str(options.wait)}
     console.print(f"seed {options.seed}")
     journal = Journal(patience=2.5 * options.recovery)
-    with Scene(folder, limit=options.limit, environment=reserve | wait) as scene:
+    with Scene(folder, limit=_LIMIT, environment=reserve | wait) as scene:
         return _Drill(options, scene, console, journal).run()
 
 

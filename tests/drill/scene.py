@@ -301,7 +301,10 @@ class Scene(Service):
 
     def kill(self, name: str) -> None:
         """Kill a program with all its processes. `up` starts it again."""
-        os.killpg(_group_of(self.main_process(name)), signal.SIGKILL)
+        pid = self.main_process(name).pid
+        # A program that is being started is for a moment still in our own group.
+        wait_until(lambda: os.getpgid(pid) != os.getpgrp(), "the program has a group of its own")
+        os.killpg(os.getpgid(pid), signal.SIGKILL)
 
     def worker_at(self, application_name: str) -> psutil.Process | None:
         """Return the worker process whose session of PostgreSQL has this name now, or None."""
@@ -317,12 +320,3 @@ class Scene(Service):
             if any(connection.laddr.port in ports for connection in connected):
                 return process
         return None
-
-
-def _group_of(process: psutil.Process) -> int:
-    """Return the process group of a program. A signal to it reaches all its processes.
-
-    A program that is being started is for a moment still in our own group.
-    """
-    wait_until(lambda: os.getpgid(process.pid) != os.getpgrp(), "the program has a group of its own")
-    return os.getpgid(process.pid)

@@ -42,5 +42,5 @@ def test_a_book_is_reconciled_in_three_ways_while_everything_is_killed(folder: P
     """Each way meets one kill. In `make proof` each meets all."""
     with Scene(folder) as scene:
         kills = [[kill] for kill in KILLS]
-        proofs = prove(scene, folder, accounts=4_000, silence=60, say=print, kills=kills)
-    assert find_faults(proofs, accounts=4_000, silence=60) == []
+        proofs = prove(scene, folder, accounts=4_000, say=print, kills=kills)
+    assert find_faults(proofs, accounts=4_000) == []

@@ -88,15 +88,6 @@ class Worker:
         before = self.count(" received")
         wait_until(lambda: self.count(" received") > before + 5, "the worker takes messages", within)
 
-    def wait_until_it_works(self, within: float) -> None:
-        """Wait until some tasks have ended."""
-        wait_until(lambda: self.count(" succeeded in") > 2, "tasks end", within)
-
-    def stop_within(self, seconds: float) -> None:
-        """Send SIGTERM, and wait for its end."""
-        self.child.process.terminate()
-        assert self.child.process.wait(seconds) == 0
-
     def count(self, text: str) -> int:
         """Return how often this is in its log. Fail if it has ended."""
         log = self._log.read_text()
@@ -128,7 +119,8 @@ def test_the_same_worker_consumes_within_15_seconds_after_each_outage_of_redis(
     finally:
         publisher.stop()
     # Its children have lost connections, too, and must not wait forever.
-    worker.stop_within(10)
+    worker.child.process.terminate()
+    assert worker.child.process.wait(10) == 0
 
 
 def test_a_worker_takes_messages_after_redis_was_frozen(servers: EmbeddedServers, settings: Settings) -> None:
@@ -176,7 +168,7 @@ def test_a_child_may_take_long_to_start(servers: EmbeddedServers, settings: Sett
     publisher = Publisher(settings)
     publisher.start()
     try:
-        worker.wait_until_it_works(within=120)
+        wait_until(lambda: worker.count(" succeeded in") > 2, "tasks end", 120)
     finally:
         publisher.stop()
         stop_children([worker.child])

@@ -11,13 +11,13 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from failover.hosts import ROOT
 from failover.inside import OUTCOMES, Plan
 from failover.namespaces import inside
 from failover.report import rows_of, show
 from failover.run import Outcome
 from failover.scenarios import SCENARIOS
 from support.servers import temporary_folder
+from support.web_servers import ROOT
 
 #: Programs, and Debian's packages with them.
 _NEEDED = {
@@ -37,17 +37,7 @@ _SHORT = ("switch-over on request", "primary: process killed", "Sentinel: master
 @click.option("--only", multiple=True, metavar="TEXT", help="Only scenarios whose names begin like this.")
 @click.option("--short", is_flag=True, help="Only three scenarios, as every night.")
 @click.option("--goals", is_flag=True, help="Only scenarios that have a goal.")
-@click.option(
-    "--replication",
-    "kinds",
-    type=click.Choice(["synchronous", "asynchronous"]),
-    multiple=True,
-    default=["synchronous", "asynchronous"],
-    show_default=True,
-    help="Whether commits wait for a standby.",
-)
 @click.option("--pooler", is_flag=True, help="Reach PostgreSQL through pgbouncer and HAProxy.")
-@click.option("--seconds", type=float, help="How long each fault lasts, instead of its usual time.")
 @click.option(
     "--patroni", type=click.Path(path_type=Path), required=True, help="The Python that has Patroni."
 )
@@ -58,9 +48,7 @@ def main(
     only: tuple[str, ...],
     short: bool,
     goals: bool,
-    kinds: tuple[str, ...],
     pooler: bool,
-    seconds: float | None,
     patroni: Path,
     keep: bool,
 ) -> None:
@@ -82,16 +70,15 @@ def main(
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     _KEPT.mkdir(parents=True, exist_ok=True)
     results, ended_badly = "", False
-    for kind in kinds:
+    for synchronous in (True, False):
         folder = temporary_folder()
         (folder / OUTCOMES).touch()
         plan = Plan(
             folder=str(folder),
             patroni=str(patroni.absolute()),
             names=names * rounds,
-            synchronous=kind == "synchronous",
+            synchronous=synchronous,
             pooler=pooler,
-            seconds=seconds,
         )
         try:
             done = subprocess.run(inside("failover.inside", json.dumps(asdict(plan))), check=False)

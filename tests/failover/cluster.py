@@ -87,12 +87,12 @@ class Cluster:
         streaming = [it for it in states if it["role"] != "leader" and it["state"] == "streaming"]
         return (len(leaders), len(streaming)) == (1, 2)
 
-    def wait_until_whole(self, seconds: float = 120) -> None:
+    def wait_until_whole(self) -> None:
         """Wait for all members. One that cannot follow is made anew from the leader half way."""
         begun = time.monotonic()
 
         def whole() -> bool:
-            if time.monotonic() > begun + seconds / 2:
+            if time.monotonic() > begun + 60:
                 for state in self.states():
                     if state["role"] != "leader" and state["state"] not in ("streaming", "creating replica"):
                         with suppress(requests.RequestException):
@@ -100,7 +100,7 @@ class Cluster:
                             self._ask(host, "POST", "reinitialize", {"force": True})
             return self.is_whole()
 
-        wait_until(whole, f"three servers of PostgreSQL: {self.states()}", seconds)
+        wait_until(whole, f"three servers of PostgreSQL: {self.states()}", 120)
 
     def leader(self) -> Host:
         """Return the host of the primary."""

@@ -10,8 +10,8 @@ import requests
 from failover.namespaces import Host, Network
 from migration_service.tasks.names import QUEUES
 from support.servers import wait_until
+from support.web_servers import ROOT
 
-ROOT = Path(__file__).parents[2]
 #: The share of a web host's process, and of a worker host's: the drill has many hosts and few processors.
 _WEB = ("--processes", "1", "--threads", "64")
 _WORKER_PROCESSES = "2"
@@ -58,12 +58,8 @@ class ServiceHosts:
         return f"http://{self.balancer.address}"
 
     def start(self) -> None:
-        """Start everything, and wait until requests are answered."""
+        """Start everything, and wait until both web hosts can be used."""
         self._start_balancer()
-        self.start_service()
-
-    def start_service(self) -> None:
-        """Start the web servers and workers, and wait until both web hosts can be used."""
         for host in (*self.web, *self.workers):
             self.start_on(host)
         wait_until(lambda: all(map(self.is_ready, self.web)), "both web hosts", 120)
@@ -101,10 +97,6 @@ class ServiceHosts:
             return requests.get(f"http://{host.address}:8000/health/ready", timeout=5).ok
         except requests.RequestException:
             return False
-
-    def logs(self) -> list[Path]:
-        """Return the access logs."""
-        return [host.log for host in self.web]
 
     def _python(self, host: Host, *module: str) -> None:
         scratch = host.folder / module[0].rpartition(".")[2]

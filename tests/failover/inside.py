@@ -28,8 +28,6 @@ class Plan:
     synchronous: bool
     #: Whether the service reaches the database through pgbouncer.
     pooler: bool
-    #: How long each fault lasts, instead of its usual time.
-    seconds: float | None
 
 
 def run(plan: Plan) -> None:
@@ -39,7 +37,7 @@ def run(plan: Plan) -> None:
     world = World(Path(plan.folder), Path(plan.patroni), **kinds)
     for name in plan.names:
         began = time.monotonic()
-        outcome = run_scenario(world, name, synchronous=plan.synchronous, seconds=plan.seconds)
+        outcome = run_scenario(world, name, synchronous=plan.synchronous)
         with Path(plan.folder, OUTCOMES).open("a") as lines:
             lines.write(json.dumps(asdict(outcome)) + "\n")
         console.print(

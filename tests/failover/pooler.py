@@ -1,7 +1,6 @@
 """pgbouncer, and an HAProxy that knows the primary: as the pages for operators have them."""
 
 import re
-from pathlib import Path
 
 import psycopg
 
@@ -10,9 +9,10 @@ from failover.namespaces import Network
 from migration_service_local.servers.account import ServerAccount
 from migration_service_local.servers.postgres import DATABASE
 from support.servers import wait_until
+from support.web_servers import ROOT
 
 _PORT = 6432
-_PAGES = Path(__file__).parents[2] / "docs/operators"
+_PAGES = ROOT / "docs/operators"
 
 
 class Pooler:

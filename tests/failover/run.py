@@ -15,7 +15,7 @@ from typing import Any
 from drill.book import migrate_books
 from drill.clients import Journal, Supplier
 from drill.count import find_doubled, read_rows, read_tables
-from drill.history import Act, Event, Result
+from drill.history import Act, Event, Result, by_account
 from drill.load import Load
 from drill.model import MODEL
 from drill.scene import SUPPLIER
@@ -66,14 +66,13 @@ class Outcome:
         return allowed and set(self.lost) == set(self.named) and not self.doubled and not self.wrong
 
 
-def run_scenario(world: World, name: str, *, synchronous: bool, seconds: float | None = None) -> Outcome:
-    """Run a scenario, which lasts `seconds` instead of its usual time."""
+def run_scenario(world: World, name: str, *, synchronous: bool) -> Outcome:
+    """Run a scenario under load."""
     scenario = SCENARIOS[name]
     enough = threading.Event()
     with Load(world, suppliers=6) as load:
         journal = load.journal
         reader = Supplier(world.address, journal)
-
         others = [
             threading.Thread(target=_arrive, args=[world, load, enough]),
             threading.Thread(target=world.feed.read_on, args=[reader, enough]),
@@ -91,9 +90,7 @@ def run_scenario(world: World, name: str, *, synchronous: bool, seconds: float |
         wrong: list[str] = []
         try:
             next(fault)
-            time.sleep(
-                max(failed_at + (scenario.lasts if seconds is None else seconds) - time.monotonic(), 0)
-            )
+            time.sleep(max(failed_at + scenario.lasts - time.monotonic(), 0))
             if not scenario.from_repair:
                 _wait_for_work(journal, failed_at)
         except AssertionError as error:
@@ -110,7 +107,7 @@ def run_scenario(world: World, name: str, *, synchronous: bool, seconds: float |
         enough.set()
         for thread in others:
             thread.join()
-    events = [event for event in journal.history.events if event.question.act in scenario.acts]
+    events = [event for event in journal.events if event.question.act in scenario.acts]
     outcome = Outcome(
         name,
         synchronous,
@@ -120,7 +117,7 @@ def run_scenario(world: World, name: str, *, synchronous: bool, seconds: float |
         ),
         requests=sum(journal.statuses.values()),
         created=len(journal.created()),
-        failures=dict(Counter(_name(it) for it in journal.history.events if it.result is Result.UNKNOWN)),
+        failures=dict(Counter(_name(it) for it in journal.events if it.result is Result.UNKNOWN)),
         wrong=wrong,
     )
     _compare(world, journal, reader, outcome)
@@ -164,7 +161,7 @@ def _compare(world: World, journal: Journal, reader: Supplier, outcome: Outcome)
         outcome.wrong.append("it did not become idle within two minutes")
     accounts, processes = read_rows(world)
     attempts = {row[0] for row in world.query("SELECT request_id FROM attempt")}
-    histories = journal.history.by_account()
+    histories = by_account(journal.events)
     outcome.doubled = find_doubled(accounts, processes)
     for number, events in histories.items():
         if _is_lost(events, processes.get(number), attempts):
@@ -209,7 +206,7 @@ def _ask_doctor(world: World, journal: Journal) -> list[str]:
     file = world.folder / "journal.ndjson"
     wall, mono = time.time(), time.monotonic()
     with file.open("w") as lines:
-        for event in journal.history.events:
+        for event in journal.events:
             if event.status is None or (event.question.act not in _ROUTES and not event.told):
                 continue
             lines.write(
@@ -227,7 +224,7 @@ def _ask_doctor(world: World, journal: Journal) -> list[str]:
                 )
                 + "\n"
             )
-    files = [f"--after-failover={it}" for it in (file, *world.hosts.logs())]
+    files = [f"--after-failover={it}" for it in (file, *(host.log for host in world.hosts.web))]
     found = _run(world, "doctor", *files)
     return sorted({it["external_account_number"] for it in found if it.get("external_account_number")})
 

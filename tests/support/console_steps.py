@@ -32,7 +32,7 @@ def upload(visitor: Visitor, code: str, file: Path, step: str, kind: str = "acco
     visitor.page.wait_for_url("**/batches/*/")
 
 
-def wait_for_end(visitor: Visitor, patience: int = PATIENCE) -> int:
+def wait_for_end(visitor: Visitor, patience: int) -> int:
     """Wait until the batch is over. Return how many lines failed."""
     wait_for(visitor, "COMPLETED", patience)
     failed = visitor.page.locator(".lead").inner_text().split(", ")[1].split()[0]

@@ -98,9 +98,9 @@ class ImportedAccount:
         balance: Decimal = self.ledger(ledger_code)["ledger_balance"]
         return balance
 
-    def added_transactions(self, ledger_code: str = "ENERGY_LEDGER") -> list[dict[str, Any]]:
-        """Return the transactions that were added to a ledger."""
-        added: list[dict[str, Any]] = self.ledger(ledger_code).get("added_transactions", [])
+    def added_transactions(self) -> list[dict[str, Any]]:
+        """Return the transactions that were added to its first ledger."""
+        added: list[dict[str, Any]] = self.ledger().get("added_transactions", [])
         return added
 
 

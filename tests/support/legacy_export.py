@@ -102,16 +102,20 @@ class _File:
         (folder / self.name).write_bytes(gzip.compress(content, 1) if self.name.endswith(".gz") else content)
 
 
-def make_export(folder: Path, customers: int, *, seed: int = 1, each: int = 1) -> Truth:
-    """Write the files, with so many pieces of each kind of dirt. Return what is in them."""
-    return _Export(customers, seed, each).write(folder)
+#: The customers, and the pieces of each kind of dirt.
+_CUSTOMERS, _EACH = 400, 2
+
+
+def make_export(folder: Path) -> Truth:
+    """Write the files. Return what is in them."""
+    return _Export().write(folder)
 
 
 class _Export:
-    def __init__(self, customers: int, seed: int, each: int) -> None:
-        self._rng, self._count, self._truth = Random(seed), customers, Truth()
+    def __init__(self) -> None:
+        self._rng, self._truth = Random(1), Truth()
         kinds = [*READ, *NAMED, *CHECKED, *SKIPPED]
-        chosen = self._rng.sample(range(1, customers), len(kinds) * each)
+        chosen = self._rng.sample(range(1, _CUSTOMERS), len(kinds) * _EACH)
         #: At most one piece of dirt for each customer, so that it is known what comes of it.
         self._dirt = {number: kinds[place % len(kinds)] for place, number in enumerate(chosen)}
         header = "KLANTNR;VOORLETTERS;NAAM;GEBDAT;EMAIL;MOBIEL;STATUS;AFREKDAT;AFREK;AFREKDC;SALDO;SALDO2"
@@ -132,7 +136,7 @@ class _Export:
         self._number = 0
 
     def write(self, folder: Path) -> Truth:
-        for number in range(1, self._count + 1):
+        for number in range(1, _CUSTOMERS + 1):
             self._add_customer(number, self._dirt.get(number, ""))
         for file in (
             self.customers,

@@ -56,10 +56,10 @@ def places(value: Any) -> list[tuple[Any, Any]]:
 
 
 @st.composite
-def damaged_accounts(draw: st.DrawFn, supplier: str = "S") -> Any:
+def damaged_accounts(draw: st.DrawFn) -> Any:
     """Draw a generated account with one to four values replaced, removed, renamed or moved."""
     seed = draw(st.integers(0, 10_000))
-    (account,) = generate_accounts(1, supplier=supplier, seed=seed, today=TODAY)
+    (account,) = generate_accounts(1, supplier="S", seed=seed, today=TODAY)
     account = deepcopy(account)
     for _ in range(draw(st.integers(1, 4))):
         found = places(account)

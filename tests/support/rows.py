@@ -180,10 +180,7 @@ def make_line(
     session: Session, batch: Batch, line: int, number: str | None, status: str, *codes: str, **values: Any
 ) -> BatchLine:
     """Insert a line of a batch, with errors that have these codes."""
-    made = build_line(batch, line, number, status, *codes, **values)
-    session.add(made)
-    session.flush()
-    return made
+    return add(session, build_line(batch, line, number, status, *codes, **values))
 
 
 def add_chunk(

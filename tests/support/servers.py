@@ -180,16 +180,12 @@ class EmbeddedServers:
         return self.postgres.connect_as_superuser()
 
     @contextmanager
-    def new_database(self, template: str = "template1") -> Iterator[tuple[str, str]]:
-        """Yield the addresses of a database, for the role of the service and for the owner.
-
-        It has no tables, or those of the database `template`, to which nobody may be connected.
-        """
+    def new_database(self) -> Iterator[tuple[str, str]]:
+        """Yield the addresses of a database without tables, for the role of the service and for the owner."""
         name = f"new_{secrets.token_hex(4)}"
         identifier = sql.Identifier(name)
         with self.connect_as_superuser() as admin:
-            names = identifier, sql.Identifier(template), sql.Identifier(OWNER)
-            admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {}").format(*names))
+            admin.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(identifier, sql.Identifier(OWNER)))
         urls = (make_url(url).set(database=name) for url in (self.database_url, self.owner_url))
         of_service, of_owner = (url.render_as_string(hide_password=False) for url in urls)
         yield of_service, of_owner

@@ -1,7 +1,7 @@
-"""Undoing imports over the interface, doing the workers' work on them, and dumping the tables, in tests."""
+"""Undos and go-lives over the interface, what workers do of them, and dumps of the tables, in tests."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 from uuid import UUID
 
 import msgspec
@@ -14,6 +14,7 @@ from migration_service.db.jobs import Progress
 from migration_service.db.known_commits import MARK
 from migration_service.models import Undo, UndoLine
 from migration_service.services.undo.execution import revert_piece
+from migration_service.services.undo.going_live import mark_piece
 from support.supplier_client import SupplierClient
 
 #: Tables that tell what happened. They are not as they were before, because something has happened.
@@ -26,22 +27,71 @@ _HISTORY = {
 }
 
 
-class UndoClient:
+def work_off(
+    sessions: sessionmaker[Session], do_piece: Callable[[Session, UUID], Progress], job_id: UUID
+) -> Progress:
+    """Do what a worker does of a job, until nothing is left to do now."""
+    progress = Progress.WORKED
+    while progress is Progress.WORKED:
+        with sessions.begin() as session:
+            progress = do_piece(session, job_id)
+    return progress
+
+
+class _JobClient:
+    """Jobs of one kind, which are at `path` and have their id in the member `key`."""
+
+    path: str
+    key: str
+    do_piece: Callable[[Session, UUID], Progress]
+    #: What is sent of a job if a test does not say it.
+    given: ClassVar[Mapping[str, str]] = {}
+
     def __init__(self, supplier: SupplierClient) -> None:
         self.supplier = supplier
 
-    def post(self, *numbers: str, **fields: Any) -> TestResponse:
-        """POST /undos/, with what a test does not say filled in."""
-        headers = fields.pop("headers", None)
-        body = {"import_supplier": self.supplier.code, "reason": "A test."} | fields
+    def post(self, *numbers: str, headers: dict[str, str] | None = None, **fields: Any) -> TestResponse:
+        body = {"import_supplier": self.supplier.code, **self.given, **fields}
         if numbers:
             body["external_account_numbers"] = list(numbers)
-        return self.supplier.post("/undos/", body, headers=headers)
+        return self.supplier.post(self.path, body, headers=headers)
 
     def start(self, *numbers: str, **fields: Any) -> str:
         answer = self.post(*numbers, **fields)
         assert answer.status_code == 202, answer.text
-        return str((answer.json or {})["undo_id"])
+        return str((answer.json or {})[self.key])
+
+    def work(self, job_id: str) -> Progress:
+        return work_off(self.supplier.Session, self.do_piece, UUID(job_id))
+
+    def run(self, *numbers: str, **fields: Any) -> dict[str, Any]:
+        """The report of a new job, after a worker was through."""
+        job_id = self.start(*numbers, **fields)
+        self.work(job_id)
+        return self.get(job_id)
+
+    def get(self, job_id: str) -> dict[str, Any]:
+        answer = self.supplier.get(f"{self.path}{job_id}/")
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json or {})
+
+
+class GoLiveClient(_JobClient):
+    path, key = "/go-lives/", "go_live_id"
+    do_piece = staticmethod(mark_piece)
+
+    def owned(self, owner: str) -> list[str]:
+        """The numbers of the accounts of an owner."""
+        path = f"/imported-account-import-processes/{self.supplier.code}/?owner={owner}"
+        answer = self.supplier.get(path)
+        assert answer.status_code == 200, answer.text
+        return [it["external_account_number"] for it in answer.json or ()]
+
+
+class UndoClient(_JobClient):
+    path, key = "/undos/", "undo_id"
+    do_piece = staticmethod(revert_piece)
+    given: ClassVar[Mapping[str, str]] = {"reason": "A test."}
 
     def start_beside(self, undo_id: str, *numbers: str, **fields: Any) -> str:
         """The id of another undo of accounts in `undo_id`, as if both had begun at the same moment."""
@@ -59,35 +109,6 @@ class UndoClient:
         """Let the accounts that were left for later be tried again now."""
         with self.supplier.Session.begin() as session:
             session.execute(update(UndoLine).where(UndoLine.undo_id == UUID(undo_id)).values(tried_at=None))
-
-    def run(self, *numbers: str, **fields: Any) -> dict[str, Any]:
-        """The report of a new undo, after a worker was through."""
-        undo_id = self.start(*numbers, **fields)
-        self.work(undo_id)
-        return self.get(undo_id)
-
-    def work(self, undo_id: str) -> Progress:
-        """Do what a worker does, until nothing is left to do now."""
-        progress = Progress.WORKED
-        while progress is Progress.WORKED:
-            with self.supplier.Session.begin() as session:
-                progress = revert_piece(session, UUID(undo_id))
-        return progress
-
-    def preview(self, *numbers: str, **fields: Any) -> dict[str, Any]:
-        """POST /undos/preview/."""
-        body: dict[str, Any] = {"import_supplier": self.supplier.code} | fields
-        if numbers:
-            body["external_account_numbers"] = list(numbers)
-        answer = self.supplier.post("/undos/preview/", body)
-        assert answer.status_code == 200, answer.text
-        return dict(answer.json or {})
-
-    def get(self, undo_id: str) -> dict[str, Any]:
-        """GET /undos/<id>/."""
-        answer = self.supplier.get(f"/undos/{undo_id}/")
-        assert answer.status_code == 200, answer.text
-        return dict(answer.json or {})
 
     def outcomes(self, undo_id: str, query: str = "") -> list[dict[str, Any]]:
         """GET /undos/<id>/results/ as NDJSON."""

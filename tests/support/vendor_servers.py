@@ -20,10 +20,10 @@ SANDBOX_VARIABLE = "TEST_SANDBOX_VARIABLE"
 
 
 @contextlib.contextmanager
-def run_sandbox(port: int = 0) -> Iterator[str]:
-    """Run the sandbox vendor, on a free port unless one is given, and yield its URL."""
+def run_sandbox() -> Iterator[str]:
+    """Run the sandbox vendor on a free port, and yield its URL."""
     sandbox = (sys.executable, "-m", "migration_service_local.sandbox")
-    command = ending_with_us(*sandbox, "--port", str(port), "--secret", SANDBOX_SECRET)
+    command = ending_with_us(*sandbox, "--port", "0", "--secret", SANDBOX_SECRET)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     with process:
         assert process.stdout is not None
@@ -32,19 +32,12 @@ def run_sandbox(port: int = 0) -> Iterator[str]:
 
 
 def make_sandbox_vendor(
-    sessions: sessionmaker[Session],
-    url: str,
-    *,
-    name: str = "",
-    organisation: str | None = None,
-    variable: str = SANDBOX_VARIABLE,
+    sessions: sessionmaker[Session], url: str, *, name: str = "", variable: str = SANDBOX_VARIABLE
 ) -> str:
     """Set up the sandbox as a vendor with a new name, which has its own circuit breaker. Return the name."""
     name = name or f"vendor {uuid4().hex[:8]}"
     with sessions.begin() as session:
-        create_payment_vendor(
-            session, name, kind=VendorKind.HTTP, url=url, secret_env=variable, organisation_name=organisation
-        )
+        create_payment_vendor(session, name, kind=VendorKind.HTTP, url=url, secret_env=variable)
     return name
 
 

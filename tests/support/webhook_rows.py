@@ -6,6 +6,7 @@ from sqlalchemy.orm import Session
 from migration_service.db.base import new_id
 from migration_service.models import WebhookEndpoint
 from migration_service.states import EndpointOff
+from support.rows import add
 
 
 def make_webhook(session: Session, organisation_id: int, name: str) -> WebhookEndpoint:
@@ -18,6 +19,4 @@ def make_webhook(session: Session, organisation_id: int, name: str) -> WebhookEn
         disabled_at=func.now(),
         disabled_reason=EndpointOff.PERSON,
     )
-    session.add(endpoint)
-    session.flush()
-    return endpoint
+    return add(session, endpoint)

@@ -41,7 +41,6 @@ from werkzeug.datastructures import FileStorage
 from werkzeug.test import TestResponse
 
 from migration_service.blueprints.requests.resources import resources
-from migration_service.db.jobs import Progress
 from migration_service.models import AccountImportProcess
 from migration_service.services.certificates.making import certify_piece
 from migration_service.services.emails.customer_emails import release_due
@@ -53,6 +52,7 @@ from support.commands import Run
 from support.console_client import ConsoleClient
 from support.marked_person import find_mark
 from support.supplier_client import SupplierClient
+from support.undo_client import work_off
 from support.wave_client import WaveClient
 from transcripts.page_text import find_form, write_page
 from transcripts.transcript import NAMED, find_numbered
@@ -279,10 +279,7 @@ class Desk:
                 ("certificate", lambda session, it: certify_piece(session, it, self._key)),
             ):
                 for job_id in self._unfinished(table):
-                    progress = Progress.WORKED
-                    while progress is Progress.WORKED:
-                        with resources.Session.begin() as session:
-                            progress = do_piece(session, job_id)
+                    work_off(resources.Session, do_piece, job_id)
         return "", 0
 
     def _read_versions(self) -> list[Any]:

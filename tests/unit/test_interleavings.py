@@ -8,7 +8,7 @@ from known_mistakes import KNOWN, ROOT, Known, apply
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session, sessionmaker
 
-from drill.history import Act, Event, History, Question
+from drill.history import Act, Event, Question, by_account
 from drill.inject import BUGS
 from drill.model import MODEL, AttemptRow, Tables
 from migration_service.models import Organisation
@@ -171,7 +171,7 @@ def test_every_promise_has_a_history_that_breaks_it() -> None:
 )
 def test_a_history_that_breaks_a_promise_is_found(promise: str, case: int) -> None:
     events, tables = BROKEN[promise][case]
-    assert list(MODEL[promise](History(events).by_account(), tables))
+    assert list(MODEL[promise](by_account(events), tables))
 
 
 @pytest.mark.parametrize("name", BUGS)

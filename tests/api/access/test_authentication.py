@@ -19,10 +19,9 @@ from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.resources import WorkerResources
 from migration_service_local.samples import generate_accounts
 from support.factories import Customer, json_of, make_customer
-from support.go_lives import GoLiveClient
 from support.imported_account import ImportedAccount
 from support.supplier_client import API, SupplierClient
-from support.undo_client import UndoClient
+from support.undo_client import GoLiveClient, UndoClient
 from support.wave_client import WaveClient
 
 #: Routes that need no token. Think twice before you add one.

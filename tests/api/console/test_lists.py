@@ -42,7 +42,8 @@ def _read(console: ConsoleClient, path: str, row: str) -> list[list[str]]:
         path = unescape(following[1]).removeprefix("/console")
 
 
-def _require_pages(console: ConsoleClient, patch: pytest.MonkeyPatch, path: str, row: str) -> None:
+def _require_pages(console: ConsoleClient, patch: pytest.MonkeyPatch, path: str) -> None:
+    row = ">(Alpha|Beta|Gamma)<"
     for size, pages in _PAGES:
         patch.setattr(paging, "SHOWN", size)
         patch.setattr(lists, "PAGE", size)
@@ -57,27 +58,20 @@ def _require_pages(console: ConsoleClient, patch: pytest.MonkeyPatch, path: str,
             assert [it for it in _read(console, f"{path}{join}cursor={cursor}", row) if it] == pages, cursor
 
 
-@pytest.fixture
-def pages_of_lists(batches: BatchClient, administrator: ConsoleClient) -> None:
-    """Three batches and three undos."""
-    accounts = batches.supplier.accounts(3)
-    batches.run(accounts, name="all")
-    for name, account in zip(_NAMES, accounts, strict=True):
-        batches.start([account], "validate", name=name)
-        page = f"/suppliers/{batches.supplier.code}/accounts/{account['external_account_number']}/undo/"
-        administrator.send(page, {"reason": name})
-
-
-@pytest.mark.usefixtures("pages_of_lists")
 def test_batches_and_undos_are_listed_in_pages(
     administrator: ConsoleClient,
     batches: BatchClient,
     another: SupplierClient,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    code = batches.supplier.code
-    _require_pages(administrator, monkeypatch, f"/batches/?supplier={code}", ">(Alpha|Beta|Gamma)<")
-    _require_pages(administrator, monkeypatch, f"/undos/?supplier={code}", ">(Alpha|Beta|Gamma)<")
+    accounts, code = batches.supplier.accounts(3), batches.supplier.code
+    batches.run(accounts, name="all")
+    for name, account in zip(_NAMES, accounts, strict=True):
+        batches.start([account], "validate", name=name)
+        page = f"/suppliers/{code}/accounts/{account['external_account_number']}/undo/"
+        administrator.send(page, {"reason": name})
+    _require_pages(administrator, monkeypatch, f"/batches/?supplier={code}")
+    _require_pages(administrator, monkeypatch, f"/undos/?supplier={code}")
     for page in ("undos", "batches", "waves"):
         shown = administrator.see(f"/{page}/?supplier={another.code}")
         assert not re.search("Alpha|Beta|Gamma", shown), page
@@ -145,7 +139,7 @@ def test_rows_are_listed_in_pages_however_large_their_ids_are(
                 )
             )
     for path in ("/emails/", f"/suppliers/{supplier.code}/acknowledgements/"):
-        _require_pages(administrator, monkeypatch, path, ">(Alpha|Beta|Gamma)<")
+        _require_pages(administrator, monkeypatch, path)
 
 
 def _fail_with(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:

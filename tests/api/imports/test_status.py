@@ -10,8 +10,8 @@ from support.factories import json_of
 from support.supplier_client import SupplierClient
 
 
-def _list(supplier: SupplierClient, kind: str, query: str = "") -> Any:
-    answer = supplier.get(f"/{kind}-account-import-processes/{supplier.code}/{query}")
+def _list_all(supplier: SupplierClient) -> Any:
+    answer = supplier.get(f"/all-account-import-processes/{supplier.code}/")
     assert answer.status_code == 200
     return answer.json
 
@@ -40,8 +40,8 @@ def test_any_printable_number_works_in_every_path(supplier: SupplierClient, numb
 def test_a_long_list_is_streamed_completely(supplier: SupplierClient) -> None:
     for account in supplier.accounts(5):
         supplier.stage(account)
-    whole = _list(supplier, "all")
+    whole = _list_all(supplier)
     assert len(whole) == 5
     for piece in (1, 2, 4, 5, 6):
         with patch("migration_service.blueprints.status.PIECE", piece):
-            assert _list(supplier, "all") == whole
+            assert _list_all(supplier) == whole

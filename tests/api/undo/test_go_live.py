@@ -13,8 +13,8 @@ from migration_service.models import GoLive
 from migration_service.tasks.jobs import sweep_jobs
 from migration_service.tasks.names import MARK_LIVE
 from support.batch_client import BatchClient
-from support.go_lives import GoLiveClient
 from support.messages import noted_messages
+from support.undo_client import GoLiveClient
 
 pytestmark = pytest.mark.usefixtures("neighbour")
 

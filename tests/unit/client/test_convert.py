@@ -94,7 +94,7 @@ def test_without_duckdb_it_says_how_to_install_it(tmp_path: Path, monkeypatch: p
 
 
 def test_a_whole_export_is_in_the_book_left_out_or_named(tmp_path: Path) -> None:
-    truth = make_export(tmp_path, 400, each=2)
+    truth = make_export(tmp_path)
     sql = (ROOT / "tests" / "support" / "legacy_export.sql").read_text()
     assert len(sql.splitlines()) <= 200
     result = convert(tmp_path, sql)

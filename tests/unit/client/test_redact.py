@@ -52,10 +52,10 @@ def shape(value: Any) -> Any:
     return type(value)
 
 
-def with_faults(count: int) -> Iterator[dict[str, Any]]:
+def with_faults() -> Iterator[dict[str, Any]]:
     rng = Random(7)
     notes = {"location_description": "Bel mevrouw Öztürk: 0611223344", "comments": "Woont bij José"}
-    for account in generate_accounts(count, supplier="S", today=date(2026, 3, 1)):
+    for account in generate_accounts(30, supplier="S", today=date(2026, 3, 1)):
         account["supply_addresses"][0]["meter_points"][0] |= notes
         account["ledgers"][0]["historical_statement_transactions"][0]["note"] = "Jan Jansen belde"
         yield break_account(account, choose_fault(account, rng), rng)
@@ -64,7 +64,7 @@ def with_faults(count: int) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("key", [b"a" * 32, b"b" * 32])
 def test_nothing_of_a_person_is_left_and_the_findings_are_the_same(key: bytes) -> None:
     redaction, names = Redaction(key), set()
-    for account in with_faults(30):
+    for account in with_faults():
         line = msgspec.json.encode(account)
         before, _ = find(line)
         text = encode_json(redaction.redact(parse_json(line)))

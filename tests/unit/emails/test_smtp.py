@@ -87,11 +87,10 @@ def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
 
 
-def welcome(recipient: str = "jan@post.example") -> EmailMessage:
-    sender, written_at = "Zoë's Energy <welcome@energy.example>", datetime(2026, 3, 1, tzinfo=UTC)
-    return messages.compose_account_created(
-        messages.Envelope("<1@energy.example>", sender, recipient, written_at), "A-12345678"
-    )
+def welcome() -> EmailMessage:
+    sender, recipient = "Zoë's Energy <welcome@energy.example>", "jan@post.example"
+    envelope = messages.Envelope("<1@energy.example>", sender, recipient, datetime(2026, 3, 1, tzinfo=UTC))
+    return messages.compose_account_created(envelope, "A-12345678")
 
 
 LOGIN = "service%40energy:p%40ss%2Fword"

@@ -5,10 +5,10 @@ from migration_service.services.emails.customer_emails import count_held
 from migration_service.services.processing.attempts import run_attempt
 from migration_service.services.setup.suppliers import set_customer_emails
 from support.factories import json_of
-from support.go_lives import GoLiveClient
 from support.interleavings import COMMIT, Script, explore
 from support.rows import set_live
 from support.supplier_client import SupplierClient
+from support.undo_client import GoLiveClient
 from support.wave_client import WaveClient
 
 _JANSEN = {"family_name": "Jansen", "email": "jansen@example.com"}

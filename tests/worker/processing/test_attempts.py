@@ -6,7 +6,6 @@ from unittest.mock import patch
 from uuid import UUID
 
 import pytest
-from redis import Redis
 from sqlalchemy import update
 from sqlalchemy.orm import Session as OrmSession
 
@@ -223,13 +222,6 @@ def test_two_workers_take_two_attempts_that_run_alone(supplier: SupplierClient, 
 _STATE = "migration:slots:state"
 
 
-@pytest.fixture
-def no_redis() -> Iterator[Redis]:
-    redis = make_redis("redis://127.0.0.1:1/0")
-    yield redis
-    redis.close()
-
-
 def test_slots_that_redis_lost_are_restored_before_another_one_is_acquired(
     begun: Begun, worker_resources: WorkerResources
 ) -> None:
@@ -245,22 +237,22 @@ def test_slots_that_redis_lost_are_restored_before_another_one_is_acquired(
 
 
 def test_without_slots_that_can_be_restored_the_service_is_unavailable(
-    worker_resources: WorkerResources, no_redis: Redis
+    worker_resources: WorkerResources,
 ) -> None:
     sessions, redis = worker_resources.Session, worker_resources.redis
     redis.delete(_STATE)
     redis.hset(_STATE, "admit_from", redis.time()[0] * 1_000 + 1_000_000)
     with patch.object(slots_module, "RESTORE_TIMEOUT", 0.2), pytest.raises(ServiceUnavailableError):
         acquire_slots(sessions, worker_resources.slots, [new_id()], owner=1, limit=2)
-    with pytest.raises(ServiceUnavailableError):
-        acquire_slots(sessions, Slots(no_redis), [new_id()], owner=1, limit=2)
 
     class Lost(Slots):
         def acquire(self, *_args: object, **_limits: object) -> int:
             raise SlotsStaleError
 
-    with pytest.raises(ServiceUnavailableError):
-        acquire_slots(sessions, Lost(no_redis), [new_id()], owner=1, limit=2)
+    with make_redis("redis://127.0.0.1:1/0") as none:
+        for slots in (Slots(none), Lost(none)):
+            with pytest.raises(ServiceUnavailableError):
+                acquire_slots(sessions, slots, [new_id()], owner=1, limit=2)
 
 
 def test_attempts_of_requests_and_of_chunks_that_create_accounts_hold_slots(

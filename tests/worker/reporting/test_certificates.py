@@ -11,13 +11,13 @@ from sqlalchemy import column, func, insert, literal, select
 
 from migration_payloads.files import certificates as format_
 from migration_payloads.schemas.json import encode_json, parse_json
-from migration_service.db.jobs import Progress
 from migration_service.models import Certificate, CertificateLeaf
 from migration_service.services.certificates import making
 from migration_service.services.certificates.reading import stream_certificate
 from migration_service_client.command import main
 from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
+from support.undo_client import work_off
 
 pytestmark = pytest.mark.usefixtures("neighbour")
 
@@ -31,10 +31,7 @@ def _make(supplier: SupplierClient) -> dict[str, Any]:
     with supplier.app.app_context():
         key = supplier.app.extensions["migration_service"].settings.certificate_key
     started = parse_json(answer.data)["certificate_id"]
-    progress = Progress.WORKED
-    while progress is Progress.WORKED:
-        with supplier.Session.begin() as session:
-            progress = making.certify_piece(session, UUID(started), key)
+    work_off(supplier.Session, lambda session, it: making.certify_piece(session, it, key), UUID(started))
     made: dict[str, Any] = parse_json(supplier.get(f"{_AT}{started}/").data)
     return made
 

@@ -9,6 +9,7 @@ import pytest
 from migration_service.services.setup.vendors import set_vendor_rate
 from support.audit import audited
 from support.batch_client import BatchClient, counts
+from support.factories import json_of
 from support.imported_account import ImportedAccount, refusal_of
 from support.undo_client import UndoClient, dump
 from support.vendor_servers import make_sandbox_vendor
@@ -77,7 +78,8 @@ def test_a_batch_is_taken_back_and_nothing_else(
     # What another batch has added since stays, too.
     batches.run([accounts[2].pair | {"notes": [{"body": "later"}]}], kind="notes")
     undos = UndoClient(batches.supplier)
-    preview = undos.preview(batch=batch_id)
+    asked = {"import_supplier": batches.supplier.code, "batch": batch_id}
+    preview = json_of(batches.supplier.post("/undos/preview/", asked))
     assert {it: preview[it] for it in ("accounts", "revertible", "emails", "gone")} == {
         **{"accounts": 2, "revertible": 2},
         **{"emails": 0, "gone": 0},

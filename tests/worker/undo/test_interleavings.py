@@ -37,13 +37,12 @@ from migration_service.services.undo.starting import cancel_undo, start_undo
 from migration_service.states import BatchState, ImportState, TransactionPeriod, UndoOutcome
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
-from support.go_lives import GoLiveClient
 from support.imported_account import ImportedAccount
 from support.interleavings import COMMIT, ROLLBACK, Run, Script, Step, explore
 from support.rows import set_live
 from support.servers import EmbeddedServers
 from support.supplier_client import SupplierClient
-from support.undo_client import UndoClient
+from support.undo_client import GoLiveClient, UndoClient
 
 
 @dataclass

@@ -53,8 +53,8 @@ def client() -> str:
     return f"address:{secrets.token_hex(8)}"
 
 
-def _fail(throttle: Throttle, client: str, times: int = MOST_FAILURES) -> None:
-    for _ in range(times):
+def _fail(throttle: Throttle, client: str) -> None:
+    for _ in range(MOST_FAILURES):
         throttle.check(client)
         throttle.count_failure(client)
 

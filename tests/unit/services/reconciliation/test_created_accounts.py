@@ -2,7 +2,6 @@
 
 from datetime import date
 from decimal import Decimal
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -20,10 +19,6 @@ from migration_service.services.reconciliation.created_accounts import (
 from migration_service.services.reconciliation.differences import AccountDifference, Difference, Totals
 from migration_service.services.setup.suppliers import KnownSupplier
 from support.rows import add, compare, make_batch, make_created, make_line, make_process
-
-
-def _difference(measure: str, staged: Any, created: Any) -> Difference:
-    return Difference(measure, Decimal(staged), Decimal(created))
 
 
 def test_a_value_without_a_column_is_a_difference(session: Session, known: KnownSupplier) -> None:
@@ -89,8 +84,8 @@ def pages(
     for number in ("aside", "pending"):
         make_process(session, other, number)
     return [
-        AccountDifference("back", "A-back", [_difference("accounts", 0, 1)]),
-        AccountDifference("gone", "A-gone", [_difference("accounts", 1, 0)]),
+        AccountDifference("back", "A-back", [Difference("accounts", Decimal(0), Decimal(1))]),
+        AccountDifference("gone", "A-gone", [Difference("accounts", Decimal(1), Decimal(0))]),
     ]
 
 

@@ -26,7 +26,7 @@ from migration_service.models import (
 from migration_service.services.accounts import erasure
 from migration_service.services.setup.suppliers import KnownSupplier
 from support import rows
-from support.audit import list_told
+from support.audit import list_entries
 
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -169,7 +169,8 @@ def test_everything_personal_of_a_created_account_goes(
     numbers = {"external_account_number": "1", "service_account_number": "A-1"}
     assert found == numbers | {"payload": True, "batch_lines": 0, "customers": 1, "kept_answers": 0}
     details = {"reason": "Request 1", "batch_lines": 0, "customers": 1, "by": "ben"}
-    assert list_told(session, "account.erased") == [
+    told = list_entries(session, action="account.erased")
+    assert [(it.subject_kind, it.subject, it.organisation_id, it.details) for it in told] == [
         ("account", str(process.id), known.organisation_id, details)
     ]
 

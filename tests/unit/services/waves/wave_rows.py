@@ -8,12 +8,12 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from migration_service import models
-from migration_service.db.base import new_id
 from migration_service.services.waves.reading import list_waves
 from migration_service.states import BatchState, UndoOutcome, WaveState
+from support import rows
 from support.audit import list_entries
 from support.factories import Customer
-from support.rows import find_supplier, make_batch, team_of
+from support.rows import make_batch, team_of
 from unit.services.undo.undo_rows import add_line, add_undo, add_undo_line
 
 EVENING = datetime(2026, 3, 2, 22, 30, tzinfo=UTC)
@@ -37,21 +37,13 @@ _USUAL = {
 
 def make_plan(session: Session, customer: Customer, *states: WaveState, **values: Any) -> models.WavePlan:
     """Insert a plan whose waves are in these states. Their batches are in the usual ones, without lines."""
-    plan = models.WavePlan(
-        id=new_id(),
-        organisation_id=customer.organisation_id,
-        import_supplier_id=find_supplier(session, customer).id,
-        operations_team_id=team_of(customer),
-        **{"seed": 1, "continue_if_clean": False} | values,
-    )
-    session.add(plan)
-    session.flush()
+    team = {"operations_team_id": team_of(customer)}
+    plan = rows.make_plan(session, rows.find_supplier(session, customer), **team | values)
     # The last one first, so that only who orders them gets them in their order.
     for number, state in reversed([*enumerate(states, 1)]):
         batch_state = _USUAL.get(state, BatchState.COMPLETED)
         batch = make_batch(session, customer, mode="import", source="pending", state=batch_state)
-        session.add(models.Wave(plan_id=plan.id, number=number, batch_id=batch.id, state=state))
-        session.flush()
+        rows.add(session, models.Wave(plan_id=plan.id, number=number, batch_id=batch.id, state=state))
     session.refresh(plan)
     return plan
 

@@ -182,9 +182,9 @@ def test_why_a_batch_makes_little_or_no_progress(
     assert Activity(**_GOING | changed).condition is condition
 
 
-def _steady(chunks: int, *, every: float = 1.0, begin: float = 0.0, lines: int = 100) -> list[Work]:
+def _steady(chunks: int, *, every: float = 1.0, begin: float = 0.0) -> list[Work]:
     """Return the work of a batch that does a chunk each second, or each `every` seconds."""
-    return [Work(begin + every * place, lines) for place in range(chunks + 1)]
+    return [Work(begin + every * place, 100) for place in range(chunks + 1)]
 
 
 def _measure(work: list[Work], *, after: float = 0.0, pending: int = 6_000, **given: Any) -> Pace | None:

@@ -262,9 +262,9 @@ def test_another_threshold_may_be_set_until_a_batch_is_cancelled(session: Sessio
     ]
 
 
-def _chunks(lines: int, stored_bytes: int = 0, chunk_lines: int = 100) -> AccountChunks:
+def _chunks(lines: int, stored_bytes: int = 0) -> AccountChunks:
     spooled: Any = SimpleNamespace(count=lines, stored_bytes=stored_bytes)
-    return AccountChunks(spooled, chunk_lines)
+    return AccountChunks(spooled, 100)
 
 
 def _add(chunks: AccountChunks, *numbers: str | None) -> list[int]:
