@@ -109,6 +109,16 @@ class Accepted:
     warnings: list[ErrorItem] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Added:
+    """The result of adding the items of an accepted body."""
+
+    #: Whether each item was added. The others existed already.
+    is_new: list[bool]
+    #: Warnings about the items in view of the account.
+    warnings: list[ErrorItem] = field(default_factory=list)
+
+
 #: Returns the findings in a body that do not depend on its account, for a profile and a date.
 Check: TypeAlias = Callable[[PostedBody, Profile, date], Checked]
 

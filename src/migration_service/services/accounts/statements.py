@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -31,16 +30,6 @@ from migration_service.states import StatementOrigin
 _NOT_CHECKED = ("duplicate_statement_ids", "missing_statement_document")
 
 _FIELDS = tuple(HistoricalStatementSchema().fields)
-
-
-@dataclass(frozen=True, slots=True)
-class AddedStatements:
-    """The result of the statements of an accepted body."""
-
-    #: Whether each statement was added. The others existed already.
-    is_new: list[bool]
-    #: Warnings about the statements in view of the account.
-    warnings: list[errors.ErrorItem]
 
 
 def add_historical_statements(
@@ -78,7 +67,7 @@ def check_statements(body: added_data.PostedBody, profile: Profile, today: date)
 
 def add_statements_to_accounts(
     session: Session, additions: Sequence[added_data.Addition]
-) -> list[AddedStatements | errors.InvalidError]:
+) -> list[added_data.Added | errors.InvalidError]:
     """Add the statements that the accounts do not have yet. Return the result of each addition.
 
     The caller must have locked the accounts and checked the rules. No statement of an addition is added if
@@ -157,7 +146,7 @@ class _StatementBooks:
         self._session.execute(insert(Statement), rows)
 
 
-def _take(addition: added_data.Addition, books: _StatementBooks) -> AddedStatements | errors.InvalidError:
+def _take(addition: added_data.Addition, books: _StatementBooks) -> added_data.Added | errors.InvalidError:
     new: dict[str, dict[str, Any]] = {}
     is_new: list[bool] = []
     faults, warnings = [], []
@@ -177,7 +166,7 @@ def _take(addition: added_data.Addition, books: _StatementBooks) -> AddedStateme
         return errors.RequestFailedValidationError(errors=warnings)
     for statement in new.values():
         books.add(addition.account, statement)
-    return AddedStatements(is_new, warnings)
+    return added_data.Added(is_new, warnings)
 
 
 def _find_known(session: Session, posted: Sequence[tuple[int, dict[str, Any]]]) -> Sequence[Any]:

@@ -215,14 +215,12 @@ def _tell_decided(session: Session, batch_id: UUID) -> None:
     batch = session.get_one(Batch, batch_id)
     after = 0
     while rows := session.execute(_DECIDED, {"batch_id": batch_id, "after": after, "limit": TOLD}).all():
-        tell_outcomes(session, batch, [_failed(*row) for row in rows])
+        failed = (
+            LineResult(number, LineStatus.FAILED, account, errors=[errors.ErrorItem(**it) for it in found])
+            for number, account, found in rows
+        )
+        tell_outcomes(session, batch, [*failed])
         after = rows[-1].line_number
-
-
-def _failed(line_number: int, number: str | None, found: list[dict[str, Any]]) -> LineResult:
-    result = LineResult(line_number, LineStatus.FAILED, number)
-    result.errors = [errors.ErrorItem(**item) for item in found]
-    return result
 
 
 def _take_pending(

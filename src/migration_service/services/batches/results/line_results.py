@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -142,7 +143,7 @@ def stream_results(
         case((has_findings, it)).label(name) for it, name in zip(TEXT, ("payload", "staged"), strict=True)
     ]
     lines = Lines(batch_id, wanted.condition(), (*COLUMNS, *texts))
-    yield from in_pieces(partial(lines.read, sessions), write, _line_number, 0)
+    yield from in_pieces(partial(lines.read, sessions), write, attrgetter("line_number"), 0)
 
 
 def stream_failed_lines(
@@ -246,10 +247,6 @@ class Lines:
         if not numbers:
             return []
         return session.execute(self._rows.where(one_of(BatchLine.line_number.expression, numbers))).all()
-
-
-def _line_number(row: Row[Any]) -> int:
-    return int(row.line_number)
 
 
 def _found_in(row: Row[Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from migration_service.services.batches.work.added_data.deferral import (
     find_deferred,
     find_existing,
 )
-from migration_service.services.batches.work.added_data.operations import OPERATIONS, Added, Operation
+from migration_service.services.batches.work.added_data.operations import OPERATIONS, Operation
 from migration_service.services.batches.work.lines import (
     ChunkJob,
     ChunkPlan,
@@ -198,7 +198,7 @@ def _lock_accounts(
 
 
 def _add(session: Session, job: ChunkJob, operation: Operation, candidates: Sequence[_Candidate]) -> None:
-    def add(some: Sequence[_Candidate]) -> Sequence[Added | errors.ServiceError | None]:
+    def add(some: Sequence[_Candidate]) -> Sequence[added_data.Added | errors.ServiceError | None]:
         additions = [
             added_data.Addition(it.account, it.body.data, it.checked.errors) for it in some if it.account
         ]
@@ -242,7 +242,7 @@ def _explain(error: DBAPIError) -> errors.ServiceError | None:
     return errors.LineFailedUnexpectedlyError("The database refused a value of the line.")
 
 
-def _accept(job: ChunkJob, operation: Operation, candidate: _Candidate, added: Added) -> None:
+def _accept(job: ChunkJob, operation: Operation, candidate: _Candidate, added: added_data.Added) -> None:
     """Record that a line was accepted. If some of its items existed already, each gets a warning."""
     candidate.result.warnings = added.warnings
     if job.mode is not BatchMode.DRY_RUN:

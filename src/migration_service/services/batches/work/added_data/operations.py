@@ -1,15 +1,15 @@
 """The kinds of added data, each with the schema, rules and function of its single endpoint."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
 from sqlalchemy.orm import Session
 
-from migration_service.errors import ErrorItem, ServiceError
+from migration_service.errors import ServiceError
 from migration_service.schemas import added_data
-from migration_service.services.accounts.added_data import Addition, Check
+from migration_service.services.accounts.added_data import Added, Addition, Check
 from migration_service.services.accounts.notes import (
     NoteStatus,
     add_notes_to_accounts,
@@ -24,15 +24,6 @@ from migration_service.services.accounts.transactions import TransactionStatus, 
 from migration_service.services.batches.work.added_data.instructions import InstructionKey, add_instructions
 from migration_service.services.batches.work.lines import ChunkJob
 from migration_service.states import BatchKind
-
-
-@dataclass(frozen=True, slots=True)
-class Added:
-    """The result of adding the items of an accepted line."""
-
-    #: Whether each item was added. The others existed already.
-    is_new: list[bool]
-    warnings: list[ErrorItem] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +53,6 @@ def _add_notes(session: Session, additions: Sequence[Addition], _job: ChunkJob) 
         )
         for notes in add_notes_to_accounts(session, [(it.account, it.data["notes"]) for it in additions])
     ]
-
-
-def _add_statements(
-    session: Session, additions: Sequence[Addition], _job: ChunkJob
-) -> list[Added | ServiceError]:
-    added = add_statements_to_accounts(session, additions)
-    return [it if isinstance(it, ServiceError) else Added(it.is_new, it.warnings) for it in added]
 
 
 def _add_transactions(
@@ -137,7 +121,7 @@ OPERATIONS = {
         "statements",
         itemgetter("statement_id"),
         check_statements,
-        _add_statements,
+        lambda session, additions, _job: add_statements_to_accounts(session, additions),
         _understand("statements", "statement_id", "gross_amount"),
     ),
     BatchKind.PAYMENT_INSTRUCTIONS: Operation(
