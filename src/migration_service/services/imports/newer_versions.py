@@ -153,10 +153,9 @@ def note_invalid(
     """Mark the account of a payload that failed validation, if its supplier and number are known."""
     code = loaded.import_supplier
     number = loaded.data.get("external_account_number") if loaded.is_object else None
-    supplier = None
-    if isinstance(code, str) and isinstance(number, str):
-        supplier = find_import_supplier(reference, code, organisation_id=caller.organisation_id)
-    if supplier is not None and isinstance(number, str):
+    if not isinstance(code, str) or not isinstance(number, str):
+        return
+    if supplier := find_import_supplier(reference, code, organisation_id=caller.organisation_id):
         refused = RefusedVersion(number, error.errors)
         note_refused(connection, supplier.id, [refused], extracted_at=extracted_at)
 

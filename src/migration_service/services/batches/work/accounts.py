@@ -4,7 +4,7 @@ The functions are those of the single endpoints, called for many accounts togeth
 set of accounts, the set is halved until the faulty ones are found (`each_by_itself`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -118,8 +118,7 @@ def _read_lines(
     """Return a result for each line, FAILED with its errors if it has any, and the candidates."""
     results: list[LineResult] = []
     candidates: list[_Candidate] = []
-    staged = _lock_staged(session, job, lines)
-    removed = _find_removed(session, lines, staged)
+    staged, removed = _lock_staged(session, job, lines)
     for (line, result), attempt_id in zip(take_in_time(lines), attempts, strict=False):
         candidate = _Candidate(result, attempt_id)
         results.append(result)
@@ -158,14 +157,17 @@ def _validate(job: ChunkJob, payload: bytes) -> ValidatedAccount:
     return account
 
 
-def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> Mapping[int, Row[Any]]:
-    """Lock and return the processes of lines of source `pending`, except those locked already.
+def _lock_staged(
+    session: Session, job: ChunkJob, lines: Sequence[LineToDo]
+) -> tuple[Mapping[int, Row[Any]], Set[int]]:
+    """Lock and return the processes of lines of source `pending`, and those that do not exist any more.
 
     They have their payload if it must be revalidated because the rules or the supplier's profile changed.
+    The other ones are being processed elsewhere.
     """
-    ids = [line.account_import_process_id for line in lines if line.account_import_process_id is not None]
+    ids = {line.account_import_process_id for line in lines if line.account_import_process_id is not None}
     if not ids:
-        return {}
+        return {}, ids
     process = AccountImportProcess
     stale = (process.rules_version != RULES_VERSION) | (process.profile != job.profile)
     payload = case((stale, process.payload.op("::")(text("text")))).label("payload")
@@ -182,21 +184,10 @@ def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> 
         newer = process.refused_payload.op("::")(text("text")).label("newer")
         columns += (newer, process.refused_extracted_at, process.refused_sent_at)
     locked = select(process.id, state, *columns).where(process.id.in_(ids)).with_for_update(skip_locked=True)
-    return {row.id: row for row in session.execute(locked)}
-
-
-def _find_removed(
-    session: Session, lines: Sequence[LineToDo], locked: Mapping[int, Row[Any]]
-) -> frozenset[int]:
-    """Return the processes of lines of source `pending` that do not exist any more.
-
-    Others that are not `locked` are being processed elsewhere.
-    """
-    missing = {it.account_import_process_id for it in lines if it.account_import_process_id is not None}
-    if not (missing := missing - locked.keys()):
-        return frozenset()
-    process = AccountImportProcess.id
-    return frozenset(missing.difference(session.scalars(select(process).where(process.in_(missing)))))
+    found = {row.id: row for row in session.execute(locked)}
+    if missing := ids - found.keys():
+        missing.difference_update(session.scalars(select(process.id).where(process.id.in_(missing))))
+    return found, missing
 
 
 def _take_staged(job: ChunkJob, found: Row[Any] | None, candidate: _Candidate, *, is_removed: bool) -> bool:

@@ -142,7 +142,7 @@ def work_on_chunk(
     ongoing = job.supplier.status == SupplierStatus.ONGOING or job.mode is BatchMode.VALIDATE
     is_running = batch.state == BatchState.RUNNING and (ongoing or not work.needs_ongoing_supplier)
     if not is_running or _is_over(session, batch.runs_until):
-        _give_back(session, key)
+        chunk.state, chunk.attempts, chunk.tries = ChunkState.PENDING, None, chunk.tries - 1
         return None
     woken = wake_lines(session, job.supplier.id, chunk, longest_deferral)
     lines = _lines_to_do(session, chunk, len(attempts))
@@ -235,14 +235,6 @@ def release_chunk(session: Session, key: ChunkKey, *, is_throttled: bool = True)
 
 def _is(key: ChunkKey) -> ColumnElement[bool]:
     return and_(BatchChunk.batch_id == key.batch_id, BatchChunk.first_line == key.first_line)
-
-
-def _give_back(session: Session, key: ChunkKey) -> None:
-    session.execute(
-        update(BatchChunk)
-        .where(_is(key))
-        .values(state=ChunkState.PENDING, attempts=None, tries=BatchChunk.tries - 1)
-    )
 
 
 def _lines_to_do(session: Session, chunk: BatchChunk, limit: int) -> list[LineToDo]:
