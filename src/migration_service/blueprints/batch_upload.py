@@ -27,7 +27,7 @@ from migration_service.services.batches.intake.options import (
     BatchOrder,
 )
 from migration_service.services.batches.intake.quotas import BatchQuotas
-from migration_service.services.batches.intake.storing import IntakeLimits, take_in_batch, take_in_pending
+from migration_service.services.batches.intake.storing import IntakeLimits, store_batch, take_in_batch
 from migration_service.services.batches.intake.upload import OnAccepted
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchKind, BatchMode, BatchSource
@@ -126,7 +126,7 @@ def take_in(supplier: KnownSupplier, order: BatchOrder, on_accepted: OnAccepted)
         shared.staged_quota.require_room(supplier.organisation_id)
     if order.source is BatchSource.PENDING:
         _refuse_file()
-        return take_in_pending(shared.Session, supplier, order, limits, on_accepted)
+        return store_batch(shared.Session, supplier, order, limits, on_accepted)
     if request.mimetype and request.mimetype not in _MEDIA_TYPES:
         raise UnsupportedMediaType("The body must be NDJSON: send Content-Type application/x-ndjson.")
     blocks, redis = read_file(limits), shared.redis

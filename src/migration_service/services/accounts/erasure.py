@@ -6,8 +6,7 @@ docs/operators/personal-data.md covers copies outside the tables (backups, the w
 """
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, cast
 from uuid import UUID
@@ -57,14 +56,21 @@ def erase_account(
         )
     values = {"import_supplier_id": supplier.id, "number": external_account_number}
     # The lines are locked first, as in a worker, so that the following statements see its outcomes.
-    with _in_progress_if_locked():
+    try:
         session.execute(_LOCK_COMPARISONS, values)
         session.execute(_LOCK_CERTIFICATES, values)
         lines = _erase_lines(session, values)
         process = session.execute(_LOCK_PROCESS, values).one_or_none()
+    except DBAPIError as error:
+        # A worker has held a lock for longer than the lock time-out.
+        if isinstance(error.orig, (LockNotAvailable, DeadlockDetected)):
+            raise errors.AccountImportInProgressError from error
+        raise
     if process is not None and process.state == ImportState.IN_PROGRESS:
         raise errors.AccountImportInProgressError
-    _require_known(process, lines, session, values)
+    if process is None and not lines and session.execute(_FIND_MARK, values).first() is None:
+        detail = f"Nothing is known of account {external_account_number!r}."
+        raise errors.AccountNotStagedError(f"{detail} Check the number and the import supplier.")
     customers = 0
     if process is not None and process.state == ImportState.IMPORTED:
         customers = _erase_created(session, process.id)
@@ -92,24 +98,6 @@ def erase_account(
         "customers": customers,
         "kept_answers": void_keys(session, supplier.code, [external_account_number]),
     }
-
-
-@contextmanager
-def _in_progress_if_locked() -> Iterator[None]:
-    """Raise AccountImportInProgressError if a worker holds a lock for longer than the lock time-out."""
-    try:
-        yield
-    except DBAPIError as error:
-        if isinstance(error.orig, (LockNotAvailable, DeadlockDetected)):
-            raise errors.AccountImportInProgressError from error
-        raise
-
-
-def _require_known(process: Row[Any] | None, lines: int, session: Session, values: dict[str, Any]) -> None:
-    if process is None and not lines and session.execute(_FIND_MARK, values).first() is None:
-        raise errors.AccountNotStagedError(
-            f"Nothing is known of account {values['number']!r}. Check the number and the import supplier."
-        )
 
 
 def _erase_created(session: Session, process_id: int) -> int:
@@ -162,15 +150,14 @@ def _erase_lines(session: Session, values: dict[str, Any]) -> int:
     A line without a number that can be read is searched for both spellings of the number.
     """
     number = values["number"]
-    spelt = {name: json.dumps(number, ensure_ascii=escapes).encode() for name, escapes in _SPELLINGS}
+    spelt = {
+        "plain": json.dumps(number, ensure_ascii=False).encode(),
+        "escaped": json.dumps(number).encode(),
+    }
     lines = session.execute(_ERASE_LINES, values | spelt).all()
     places = {"batch_ids": [it.batch_id for it in lines], "line_numbers": [it.line_number for it in lines]}
     session.execute(_ERASE_REASONS, values | places)
     return len(lines)
-
-
-#: Parameters for the spellings: whether non-ASCII letters are escaped.
-_SPELLINGS = (("plain", False), ("escaped", True))
 
 
 #: Lock the organisation until the transaction ends. False if another erasure has locked it. The first number

@@ -66,18 +66,7 @@ def take_in_batch(
     with lease_upload(redis, supplier.organisation_id, limits.uploads) as renew:
         identity = order.identify(supplier.code)
         with spool(blocks, limits.file, identity=identity, folder=limits.folder, on_block=renew) as lines:
-            return _store(sessions, supplier, order, limits, on_accepted, lines=lines, renew=renew)
-
-
-def take_in_pending(
-    sessions: sessionmaker[Session],
-    supplier: KnownSupplier,
-    order: BatchOrder,
-    limits: IntakeLimits,
-    on_accepted: OnAccepted = lambda _batch_id: None,
-) -> UUID:
-    """Store a batch of all pending accounts of the supplier, as `take_in_batch` does. Return its id."""
-    return _store(sessions, supplier, order, limits, on_accepted)
+            return store_batch(sessions, supplier, order, limits, on_accepted, lines=lines, renew=renew)
 
 
 def _check(
@@ -87,17 +76,20 @@ def _check(
         require_room(session, supplier.organisation_id, limits.quotas, stored_bytes)
 
 
-def _store(
+def store_batch(
     sessions: sessionmaker[Session],
     supplier: KnownSupplier,
     order: BatchOrder,
     limits: IntakeLimits,
-    on_accepted: OnAccepted,
+    on_accepted: OnAccepted = lambda _batch_id: None,
     *,
     lines: SpooledLines | None = None,
     renew: Callable[[], None] = lambda: None,
 ) -> UUID:
-    """Store the batch. Wait without a connection while another batch of the organisation is being stored."""
+    """Store a batch of these lines, or of all pending accounts of the supplier. Return its id.
+
+    Wait without a connection while another batch of the organisation is being stored.
+    """
     deadline = time.monotonic() + _LONGEST_WAIT
     stored_bytes = lines.stored_bytes if lines else 0
 

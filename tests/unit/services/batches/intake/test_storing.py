@@ -28,7 +28,7 @@ from migration_service.services.batches.intake.quotas import (
     require_room,
 )
 from migration_service.services.batches.intake.spool import has_room, spool
-from migration_service.services.batches.intake.storing import IntakeLimits, take_in_batch, take_in_pending
+from migration_service.services.batches.intake.storing import IntakeLimits, store_batch, take_in_batch
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchMode, BatchSource
 from support.factories import Customer, make_customer
@@ -255,11 +255,11 @@ def test_what_is_pending_is_taken_in_within_the_quotas(
     order = BatchOrder(
         mode=BatchMode.IMPORT, source=BatchSource.PENDING, operations_team_name=customer.operations_team
     )
-    batch_id = take_in_pending(sessions, supplier, order, _limits(1, 0))
+    batch_id = store_batch(sessions, supplier, order, _limits(1, 0))
     with sessions() as session:
         assert session.get_one(Batch, batch_id).lines == 2
     with pytest.raises(errors.TooManyOpenBatchesError):
-        take_in_pending(sessions, supplier, order, _limits())
+        store_batch(sessions, supplier, order, _limits())
     assert _batches(sessions) == 1
 
 
