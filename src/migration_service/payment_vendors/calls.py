@@ -33,11 +33,6 @@ class Failing:
     is_open: bool
 
 
-def note_answer(pipeline: Pipeline, vendor: str) -> None:
-    """Record that a vendor has responded, whatever the response."""
-    pipeline.delete(_KEY + vendor)
-
-
 def note_failure(pipeline: Pipeline, vendor: str, reason: str, *, is_open: bool) -> None:
     """Record that a call to a vendor failed, or was not made because the circuit breaker is open."""
     key, now = _KEY + vendor, time.time()
@@ -83,7 +78,7 @@ class CallLog:
         ):
             add_vendor_call(pipeline, vendor, _outcome(error), seconds)
             if error is None or isinstance(error, PaymentInstructionRejectedError):
-                note_answer(pipeline, vendor)
+                pipeline.delete(_KEY + vendor)  # it has responded, whatever the response
             else:
                 told = error.detail if isinstance(error, ServiceError) else type(error).__name__
                 reason = told.split(". ")[0]  # the rest of the message is for the client

@@ -94,9 +94,9 @@ def _shortened(text: str) -> str:
     return _LONG_NUMBER.sub(lambda number: "*" * 8 + number[0][-4:], printable)[:_MAX_TEXT]
 
 
-def _reference_in(answer: Mapping[str, Any], name: str) -> str | None:
-    """Return the reference `name` in a vendor's response, or None if it has none that can be stored."""
-    value = answer.get(name)
+def _reference_in(answer: Any, name: str) -> str | None:
+    """Return the reference `name` in an object of a response, or None if it has none that can be stored."""
+    value = answer.get(name) if isinstance(answer, Mapping) else None
     if not isinstance(value, str) or not 0 < len(value) <= MAX_REFERENCE_LENGTH or not value.isprintable():
         return None
     return value
@@ -120,20 +120,9 @@ def _ask_stripe(connection: VendorConnection, reference: str, type: str) -> Paym
         )
     return PaymentInstructionDetails(
         details=_stripe_details(answer, stripe_type),
-        customer_reference=_reference_in(_expanded(answer), "id"),
-        account_reference=_reference_in(_metadata(answer), "account_reference"),
+        customer_reference=_reference_in(answer, "customer"),  # its id, because the object is not requested
+        account_reference=_reference_in(answer.get("metadata"), "account_reference"),
     )
-
-
-def _expanded(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the customer as an object. Stripe sends only its id unless the object was requested."""
-    customer = answer.get("customer")
-    return customer if isinstance(customer, dict) else {"id": customer}
-
-
-def _metadata(answer: dict[str, Any]) -> dict[str, Any]:
-    metadata = answer.get("metadata")
-    return metadata if isinstance(metadata, dict) else {}
 
 
 def _stripe_details(answer: dict[str, Any], stripe_type: str) -> dict[str, str | int | bool]:
