@@ -163,11 +163,6 @@ class StagedProcess:
     #: Whether the staged version is later than this one, which is not stored.
     is_later: bool = False
 
-    @property
-    def first(self) -> bool:
-        """Return whether this was the first staging of the account."""
-        return self.result is StagingResult.STAGED
-
     def is_of_later_extract(self, extracted_at: datetime | None) -> bool:
         """Return whether its version is from a later extract."""
         return extracted_at is not None and self.extracted_at is not None and extracted_at < self.extracted_at
@@ -240,7 +235,8 @@ def _replace(
     hashes, kept = [], {}
     for account, process in staged:
         payload = payloads.get(process.id)
-        is_same = bool(payload and _say_the_same(account, payload))
+        # In another notation it is the same.
+        is_same = payload and not any(ACCOUNT.find_differences(read_json(account.json), read_json(payload)))
         if is_same:
             kept[account.number] = replace(process, result=StagingResult.UNCHANGED)
         elif process.is_later:
@@ -309,11 +305,6 @@ def _find(
         )
         for row in rows
     }
-
-
-def _say_the_same(account: ValidatedAccount, payload: str) -> bool:
-    """Return whether an account has the payload of a process, maybe in another notation."""
-    return not any(ACCOUNT.find_differences(read_json(account.json), read_json(payload)))
 
 
 def read_payloads(connection: SqlConnection, process_ids: Sequence[int]) -> dict[int, str | None]:

@@ -297,7 +297,8 @@ def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> li
             candidate.result.status = LineStatus.IMPORTED
             candidate.result.service_account_number = outcome
         # A process staged for the first time by the dry run will not exist, so nothing can refer to it.
-        if candidate.process and not (job.mode is BatchMode.DRY_RUN and candidate.process.first):
+        is_first = candidate.process and candidate.process.result is StagingResult.STAGED
+        if candidate.process and not (job.mode is BatchMode.DRY_RUN and is_first):
             ended.append(_end(job, candidate.attempt_id, candidate.process.id, outcome))
     return ended
 

@@ -1,7 +1,6 @@
 """Newer versions of accounts on lines of batches that were not accepted."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -33,10 +32,11 @@ def note_versions(
     sent = {line.line_number for line in lines if line.account_import_process_id is None}
     left = [it for it in results if it.line_number in sent and it.external_account_number]
     refused = [version for one in left if (version := _find_refused(one))]
-    note_some, of_file = partial(note_refused, OpenTransaction.of(session), job.supplier.id), _file_of(job)
+    transaction, supplier_id = OpenTransaction.of(session), job.supplier.id
+    of_file: dict[str, Any] = {"extracted_at": job.extracted_at, "sent_at": job.sent_at}
 
     def note(some: Sequence[RefusedVersion]) -> Sequence[None]:
-        note_some(some, batch_id=job.chunk.batch_id, **of_file)
+        note_refused(transaction, supplier_id, some, batch_id=job.chunk.batch_id, **of_file)
         return [None] * len(some)
 
     outcomes: list[errors.ServiceError | None] = each_by_itself(session, refused, note)
@@ -50,11 +50,7 @@ def note_versions(
         if one.status is LineStatus.ALREADY_IMPORTED and not _find_differences(one)
     ]
     if same:
-        note_taken(OpenTransaction.of(session), job.supplier.id, same, **of_file)
-
-
-def _file_of(job: ChunkJob) -> dict[str, Any]:
-    return {"extracted_at": job.extracted_at, "sent_at": job.sent_at}
+        note_taken(transaction, supplier_id, same, **of_file)
 
 
 def _find_refused(one: LineResult) -> RefusedVersion | None:
