@@ -1,7 +1,6 @@
 """The tasks for the chunks of batches, and the dispatch of further chunks."""
 
 import logging
-from functools import partial
 from uuid import UUID
 
 from celery import shared_task
@@ -13,7 +12,7 @@ from migration_service.db.holding import repeat
 from migration_service.log import request_id
 from migration_service.services.batches.work.chunks import ChunkKey, release_chunk
 from migration_service.services.batches.work.execution import perform_chunk
-from migration_service.services.batches.work.feed import feed, take_chunk
+from migration_service.services.batches.work.feed import dispatch_chunks, dispatch_vendor_chunks, take_chunk
 from migration_service.tasks.app import MigrationCelery, celery_app
 from migration_service.tasks.names import RUN_CHUNK, RUN_VENDOR_CHUNK
 from migration_service.tasks.publishing import publish
@@ -65,14 +64,19 @@ def _run(batch_id: str, first_line: int, *, asks_vendors: bool) -> str:
 def feed_batches(app: MigrationCelery, sessions: sessionmaker[Session], batch_id: UUID | None = None) -> None:
     """Publish the next chunks, after one of this batch has ended. If that fails, the sweep does it again."""
     in_flight = app.settings.batch_chunks_in_flight
-    publishers = partial(_publish, app, RUN_CHUNK), partial(_publish, app, RUN_VENDOR_CHUNK)
+
+    def dispatch() -> list[tuple[str, UUID, int]]:
+        with sessions.begin() as session:
+            chunks = [(RUN_CHUNK, *it) for it in dispatch_chunks(session, in_flight, batch_id)]
+            return chunks + [(RUN_VENDOR_CHUNK, *it) for it in dispatch_vendor_chunks(session, in_flight)]
+
     try:
-        repeat(sessions, lambda: feed(sessions, in_flight, *publishers, batch_id))
+        chunks = repeat(sessions, dispatch)
     except OperationalError as error:
         logger.warning("The database is unavailable, and chunks are dispatched later: %s", error)
-
-
-def _publish(app: MigrationCelery, task: str, batch_id: UUID, first_line: int) -> bool:
-    # Flower truncates long arguments, so the line comes first.
-    shown = f"(line {first_line} of {batch_id})"
-    return publish(app, task, str(batch_id), first_line, shown=shown)
+        return
+    for task, its_batch, first_line in chunks:
+        # Flower truncates long arguments, so the line comes first.
+        shown = f"(line {first_line} of {its_batch})"
+        if not publish(app, task, str(its_batch), first_line, shown=shown):
+            return

@@ -6,35 +6,15 @@ organisation's chunks do not wait behind the messages of others. `recover_chunks
 was lost.
 """
 
-from collections.abc import Callable
 from uuid import UUID
 
 from sqlalchemy import text
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.orm import Session
 
 from migration_service.services.batches import states
 from migration_service.services.batches.work.added_data.deferral import IS_DUE
 from migration_service.services.batches.work.chunks import ChunkKey
 from migration_service.states import BatchKind, BatchState, ChunkState
-
-
-def feed(
-    sessions: sessionmaker[Session],
-    in_flight: int,
-    publish: Callable[[UUID, int], bool],
-    publish_to_vendors: Callable[[UUID, int], bool],
-    batch_id: UUID | None = None,
-) -> None:
-    """Dispatch the next chunks. Those that cannot be published now are published by the sweep.
-
-    `batch_id` is the batch of a chunk that has just ended, if that is why.
-    """
-    with sessions.begin() as session:
-        chunks = [(publish, *chunk) for chunk in dispatch_chunks(session, in_flight, batch_id)]
-        chunks += [(publish_to_vendors, *chunk) for chunk in dispatch_vendor_chunks(session, in_flight)]
-    for publish_one, its_batch, first_line in chunks:
-        if not publish_one(its_batch, first_line):
-            return
 
 
 def dispatch_chunks(session: Session, in_flight: int, batch_id: UUID | None = None) -> list[tuple[UUID, int]]:

@@ -1,7 +1,8 @@
 """Which chunks are dispatched: a few of each organisation, in turns, and never beyond a batch's limit."""
 
+from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 from uuid import UUID
 
 import pytest
@@ -14,10 +15,10 @@ from migration_service.services.batches.work.chunks import ChunkKey
 from migration_service.services.batches.work.feed import (
     dispatch_chunks,
     dispatch_vendor_chunks,
-    feed,
     recover_chunks,
     take_chunk,
 )
+from migration_service.tasks import batches
 from support.factories import Customer
 from support.rows import add_chunk, make_batch
 from unit.services.batches.batch_rows import seconds, without_indexes
@@ -290,24 +291,29 @@ def test_chunks_are_published_after_the_commit_until_one_cannot_be(
         vendors = _batch(session, customer, 1, mode="import", kind="payment-instructions")
         finished = _batch(session, customer, 0)
 
-    def committed(*_: object) -> bool:
+    def committed(*_: object, **__: object) -> bool:
         with sessions() as session:
             return bool(
                 session.execute(text("SELECT count(*) FROM batch_chunk WHERE state = 'DISPATCHED'")).scalar()
             )
 
-    publish, publish_to_vendors = Mock(side_effect=committed), Mock(side_effect=committed)
-    feed(sessions, 5, publish, publish_to_vendors)
-    assert [it.args for it in publish.call_args_list] == [(accounts.id, 1), (accounts.id, 2)]
-    assert [it.args for it in publish_to_vendors.call_args_list] == [(vendors.id, 1)]
+    def feed(in_flight: int, publish: Mock) -> list[tuple[Any, ...]]:
+        app: Any = SimpleNamespace(settings=SimpleNamespace(batch_chunks_in_flight=in_flight))
+        with patch.object(batches, "publish", publish):
+            batches.feed_batches(app, sessions)
+        return [it.args[1:] for it in publish.call_args_list]
+
+    published = feed(5, Mock(side_effect=committed))
+    assert published == [
+        ("batches.run_chunk", str(accounts.id), 1),
+        ("batches.run_chunk", str(accounts.id), 2),
+        ("batches.run_vendor_chunk", str(vendors.id), 1),
+    ]
     with sessions.begin() as session:
         assert session.get_one(Batch, finished.id).state == "COMPLETED"
         for batch, first in ((accounts, 7), (accounts, 8), (vendors, 7)):
             add_chunk(session, session.get_one(Batch, batch.id), first)
-    nobody, to_vendors = Mock(return_value=False), Mock(return_value=True)
-    feed(sessions, 9, nobody, to_vendors)
-    assert nobody.call_count == 1
-    assert not to_vendors.called
+    assert feed(9, Mock(return_value=False)) == [("batches.run_chunk", str(accounts.id), 7)]
 
 
 def test_chunks_that_somebody_has_locked_are_left_for_later(
