@@ -18,6 +18,8 @@ from unit.payloads.examples import ABSENT, BREAKING, CORRECTED, TODAY, Example, 
 
 _ALL = [*CORRECTED, *BREAKING]
 _METERS = "supply_addresses.0.meter_points.0.meters"
+_EAN, _WRONG = "supply_addresses.0.meter_points.0.ean", "871685920001232917"
+_BORN = "customers.0.date_of_birth"
 _FROM_DATE = "supply_addresses.0.customer_at_supply_address_from_date"
 
 
@@ -121,6 +123,20 @@ def test_a_correction_with_a_value_of_a_person_is_in_no_answer(path: str, value:
     payload = make_account({path: value})
     [item] = [it for it in _find(payload) if it.attr == path and catalogue.suggest(payload, it)]
     assert catalogue.add_suggestions(encode_json(payload), [item]) == [item]
+
+
+@pytest.mark.parametrize(
+    ("code", "attr", "changes"),
+    [
+        # A ledger names the right EAN already: one of the two connections is another one.
+        ("invalid_ean", _EAN, {_EAN: _WRONG, "ledgers.0.identifiers": [_WRONG, "871685920001232914"]}),
+        ("date_of_birth_in_future", _BORN, {_BORN: "2096-02-29"}),
+    ],
+)
+def test_what_nobody_can_guess_has_no_suggestion(code: str, attr: str, changes: dict[str, Any]) -> None:
+    payload = make_account(changes)
+    [item] = [it for it in _find(payload) if (it.code, it.attr) == (code, attr)]
+    assert catalogue.suggest(payload, item) == ()
 
 
 def test_only_so_many_findings_of_an_answer_have_suggestions() -> None:

@@ -13,7 +13,7 @@ from migration_payloads.profile import Profile
 from migration_payloads.rules.added_data import check_note
 from migration_payloads.rules.balances import differ, signed_amount, sum_signed_amounts
 from migration_payloads.rules.catalogue import check_account
-from migration_payloads.rules.gs1 import check_digit, is_gs1_number
+from migration_payloads.rules.gs1 import check_digit, is_gs1_number, is_probably_rounded
 from migration_payloads.rules.rule import Severity
 from migration_payloads.schemas.account import ACCOUNT_IMPORT
 from migration_payloads.schemas.base import load
@@ -58,6 +58,11 @@ def test_the_sum_of_transactions_is_unknown_if_one_has_no_amount_or_type() -> No
     assert sum_signed_amounts([]) == 0
     assert sum_signed_amounts([paid, {"type": "CHARGE"}]) is None
     assert sum_signed_amounts([paid, {"amount": Decimal(1)}]) is None
+
+
+def test_fifteen_digits_of_which_three_are_zeros_were_probably_rounded() -> None:
+    numbers = ("1" * 12 + "000", "1" * 11 + "000", "1" * 13 + "00")
+    assert [is_probably_rounded(it) for it in numbers] == [True, False, False]
 
 
 def test_amounts_differ_when_they_are_more_than_half_a_cent_apart() -> None:
