@@ -240,11 +240,6 @@ def sessions(migrated: Settings) -> Iterator[sessionmaker[Session]]:
     engine.dispose()
 
 
-@pytest.fixture(scope="session", name="Session")
-def _sessions_by_their_name_in_the_service(sessions: sessionmaker[Session]) -> sessionmaker[Session]:
-    return sessions
-
-
 @pytest.fixture(scope="session")
 def app(migrated: Settings) -> Iterator[Flask]:
     """The web application, as `wsgi.py` makes it."""

@@ -169,20 +169,16 @@ def count_requests(url: str) -> float:
 def test_metrics_count_all_processes_including_dead_ones(migrated: Settings, tmp_path: Path) -> None:
     port = random_free_port()
     with web_server(migrated, port, {"TMPDIR": str(tmp_path)}) as server:
-        check_metrics(psutil.Process(server.pid), port)
+        master, url = psutil.Process(server.pid), f"http://{LOOPBACK}:{port}"
+        for _ in range(40):
+            # Each request has its own connection, so that both processes get some.
+            assert is_answered(port)
+        # A request is counted a moment after the client has its last byte.
+        wait_until(lambda: count_requests(url) >= 41, "the count")
+        counted = count_requests(url)
+        victim = master.children()[0]
+        victim.send_signal(signal.SIGKILL)
+        wait_until(lambda: victim.pid not in {child.pid for child in master.children()}, "its end")
+        wait_until(lambda: is_answered(port), "another process")
+        wait_until(lambda: count_requests(url) > counted, "the count of the answer of the other process")
     assert not list(tmp_path.glob("migration-service-metrics-*")), "files were left behind"
-
-
-def check_metrics(master: psutil.Process, port: int) -> None:
-    url = f"http://{LOOPBACK}:{port}"
-    for _ in range(40):
-        # Each request has its own connection, so that both processes get some.
-        assert is_answered(port)
-    # A request is counted a moment after the client has its last byte.
-    wait_until(lambda: count_requests(url) >= 41, "the count")
-    counted = count_requests(url)
-    victim = master.children()[0]
-    victim.send_signal(signal.SIGKILL)
-    wait_until(lambda: victim.pid not in {child.pid for child in master.children()}, "its end")
-    wait_until(lambda: is_answered(port), "another process")
-    wait_until(lambda: count_requests(url) > counted, "the count of the answer of the other process")

@@ -34,18 +34,6 @@ def client(scene: Scene) -> Iterator[Client]:
         yield client
 
 
-def signed_webhook() -> dict[str, Any]:
-    """A message as the library of Standard Webhooks signs it."""
-    secret, moment = "whsec_" + base64.b64encode(b"k" * 32).decode(), datetime.now(UTC)
-    body = json.dumps(next(kind.event() for kind in CATALOGUE.values()))
-    headers = {
-        "webhook-id": "e-1",
-        "webhook-timestamp": str(int(moment.timestamp())),
-        "webhook-signature": Webhook(secret).sign("e-1", moment, body),
-    }
-    return {"BODY": body.encode(), "HEADERS": headers, "SECRET": secret}
-
-
 def accounts(beginning: str, count: int) -> list[dict[str, Any]]:
     made = list(generate_accounts(count, supplier=SUPPLIER, seed=len(beginning)))
     return [it | {"external_account_number": f"{beginning}{number}"} for number, it in enumerate(made)]
@@ -64,9 +52,16 @@ def test_the_examples_of_the_page_work_in_a_bare_environment(scene: Scene, tmp_p
     subprocess.run([*install, "--target", packages, ROOT / "clients/python"], check=True)
     book = [*accounts("CP-", 20), {"import_supplier": SUPPLIER}]
     (tmp_path / "book.ndjson").write_text("".join(json.dumps(it, default=str) + "\n" for it in book))
-    address = scene.address
-    values: dict[str, Any] = {"ADDRESS": address.url, "API_KEY": address.api_key}
-    values |= {"TEAM": TEAM, "SUPPLIER": SUPPLIER} | signed_webhook()
+    # A message as the library of Standard Webhooks signs it.
+    secret, moment = "whsec_" + base64.b64encode(b"k" * 32).decode(), datetime.now(UTC)
+    body = json.dumps(next(kind.event() for kind in CATALOGUE.values()))
+    headers = {
+        "webhook-id": "e-1",
+        "webhook-timestamp": str(int(moment.timestamp())),
+        "webhook-signature": Webhook(secret).sign("e-1", moment, body),
+    }
+    values: dict[str, Any] = {"ADDRESS": scene.address.url, "API_KEY": scene.address.api_key, "TEAM": TEAM}
+    values |= {"SUPPLIER": SUPPLIER, "BODY": body.encode(), "HEADERS": headers, "SECRET": secret}
     blocks = _PYTHON.findall(_PAGE.read_text())
     script = "".join(f"{name} = {value!r}\n" for name, value in values.items()) + "\n".join(blocks)
     # The last line of the book has no number, which the first example would not survive.

@@ -5,6 +5,7 @@ MIGRATION_SERVICE_CLIENT_FAULTS=20 makes a long run of it, with so many restarts
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -48,12 +49,16 @@ def test_every_event_is_forwarded_once_over_restarts_of_both_sides(scene: Scene,
                 record(session, EventType.BATCH_ENDED, {}, organisation_id=organisation_id)
 
     listener = start_command(scene, tmp_path, *arguments)
-    wait_until(lambda: (tmp_path / "listen.journal").exists() and _has_begun(tmp_path), "it listens")
+    journal = tmp_path / "listen.journal"
+    wait_until(lambda: journal.exists() and journal.read_text().count("\n") > 1, "it listens")
     for number in range(_RESTARTS):
         tell()
         with receiving(port) as receiver:
             if number % 2:
-                _refuse(receiver)
+                receiver.answer(500)
+                wait_until(partial(len, receiver.requests), "an event that is refused", 150)
+                receiver.requests.clear()
+                receiver.answer(204)
             _receive(receiver, chance.randrange(1, _EVENTS))
             listener.kill()
             listener.communicate()
@@ -78,19 +83,8 @@ def test_every_event_is_forwarded_once_over_restarts_of_both_sides(scene: Scene,
         sys.stdout.write(f"{len(told)} events, {repeated} repeated after {_RESTARTS} restarts\n")
 
 
-def _refuse(receiver: Receiver) -> None:
-    receiver.answer(500)
-    wait_until(lambda: receiver.requests, "an event that is refused", 150)
-    receiver.requests.clear()
-    receiver.answer(204)
-
-
 def _receive(receiver: Receiver, events: int) -> None:
     wait_until(lambda: len(receiver.requests) >= events, "some events", 150)
-
-
-def _has_begun(folder: Path) -> bool:
-    return (folder / "listen.journal").read_text().count("\n") > 1
 
 
 def _ids(receiver: Receiver) -> list[str]:

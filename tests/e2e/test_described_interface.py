@@ -47,7 +47,13 @@ import_supplier = "{SUPPLIER}"
 
 
 def test_no_answer_is_a_5xx_or_differs_from_the_description(scene: Scene, tmp_path: Path) -> None:
-    token = obtain_token(Address(scene.address.url, _set_up_the_examples(scene)))
+    # What the examples name belongs to an organisation of its own, as anything that it has may be changed.
+    with scene.session() as session:
+        create_organisation(session, _ORGANISATION)
+        create_import_supplier(session, code=SUPPLIER, organisation_name=_ORGANISATION)
+        create_operations_team(session, str(PROCESS["operations_team_name"]))
+        api_key = issue_api_key(session, organisation_name=_ORGANISATION)
+    token = obtain_token(Address(scene.address.url, api_key))
     [(session_id, _)] = _sessions_of(scene)
     configuration = tmp_path / "schemathesis.toml"
     configuration.write_text(_CONFIGURATION)
@@ -76,19 +82,6 @@ def test_no_answer_is_a_5xx_or_differs_from_the_description(scene: Scene, tmp_pa
     )
     assert finished.returncode == 0, finished.stdout[-6000:] + finished.stderr[-2000:]
     assert _sessions_of(scene) == [(session_id, False)], "ended: all that followed was answered 401"
-
-
-def _set_up_the_examples(scene: Scene) -> str:
-    """Create an organisation that owns what the examples name. Return its API key.
-
-    It is not the one of the other tests, as anything that it has may be changed.
-    """
-    with scene.session() as session:
-        create_organisation(session, _ORGANISATION)
-        create_import_supplier(session, code=SUPPLIER, organisation_name=_ORGANISATION)
-        create_operations_team(session, str(PROCESS["operations_team_name"]))
-        api_key = issue_api_key(session, organisation_name=_ORGANISATION)
-    return api_key
 
 
 def _sessions_of(scene: Scene) -> list[tuple[str, bool]]:

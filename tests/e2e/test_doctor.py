@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -61,35 +60,27 @@ def run_doctor(environment: dict[str, str]) -> tuple[int, dict[str, str]]:
     return done.returncode, {finding["part"]: finding["verdict"] for finding in findings}
 
 
-@pytest.fixture
-def heartbeat(migrated: Settings, tmp_path: Path) -> Iterator[Path]:
-    """The sign of life of a worker for all queues, which also runs beat."""
-    file = tmp_path / "heartbeat"
-    variables = environment_of(migrated, tmp_path) | {"MIGRATION_SERVICE_HEARTBEAT_FILE": str(file)}
-    with worker(",".join(QUEUES), tmp_path, *BEAT, "-c", "2", **variables):
-        yield file
-
-
 def test_if_everything_runs_the_doctor_reports_no_problem(
-    migrated: Settings, heartbeat: Path, supplier: SupplierClient, tmp_path: Path
+    migrated: Settings, supplier: SupplierClient, tmp_path: Path
 ) -> None:
-    wait_until(heartbeat.exists, "the worker's sign of life")
-    (payload,) = supplier.accounts()
-    supplier.stage(payload)
-    number = payload["external_account_number"]
-    supplier.process(number)
-    wait_until(lambda: json_of(supplier.status(number))["status"] == "COMPLETED", "the account")
-    with make_redis(migrated.redis_url) as redis:
-        # Not one of a test before this one.
-        wait_until(lambda: (Slots(redis).seconds_since_reconcile() or 99) < 5, "a sweep")
-    status, verdicts = run_doctor(environment_of(migrated, tmp_path))
-    assert set(verdicts) == set(PARTS)
-    # Suppliers, batches and vendors include those of other tests.
-    others = {"suppliers", "batches", "vendors"}
-    assert {part: it for part, it in verdicts.items() if it != "ok" and part not in others} == {}
-    assert status == 0
-    few = {"MIGRATION_SERVICE_BATCH_CHUNKS_IN_FLIGHT": "1"}
-    assert run_doctor(environment_of(migrated, tmp_path) | few)[1]["queue batch"] == "warning"
+    heartbeat, environment = tmp_path / "heartbeat", environment_of(migrated, tmp_path)
+    variables = environment | {"MIGRATION_SERVICE_HEARTBEAT_FILE": str(heartbeat)}
+    with worker(",".join(QUEUES), tmp_path, *BEAT, "-c", "2", **variables):
+        wait_until(heartbeat.exists, "the worker's sign of life")
+        (number,) = supplier.stage_new()
+        supplier.process(number)
+        wait_until(lambda: json_of(supplier.status(number))["status"] == "COMPLETED", "the account")
+        with make_redis(migrated.redis_url) as redis:
+            # Not one of a test before this one.
+            wait_until(lambda: (Slots(redis).seconds_since_reconcile() or 99) < 5, "a sweep")
+        status, verdicts = run_doctor(environment)
+        assert set(verdicts) == set(PARTS)
+        # Suppliers, batches and vendors include those of other tests.
+        others = {"suppliers", "batches", "vendors"}
+        assert {part: it for part, it in verdicts.items() if it != "ok" and part not in others} == {}
+        assert status == 0
+        few = {"MIGRATION_SERVICE_BATCH_CHUNKS_IN_FLIGHT": "1"}
+        assert run_doctor(environment | few)[1]["queue batch"] == "warning"
 
 
 def test_a_missing_part_is_reported_with_advice(migrated: Settings, tmp_path: Path) -> None:

@@ -45,19 +45,40 @@ def test_an_ordinary_user_migrates_the_sample_book_once_and_it_stays_after_a_cra
     start = partial(RunningService, home, "--sample", "5", *SMALL, prefix=ordinary_user())
     with taken_if_free(8000), taken_if_free(5555), start() as first:
         first.wait_until_serving()
-        assert_default_ports_were_replaced(first)
+        settings = load_saved_settings(home)
+        for what, port, variable in (
+            ("The web server", 8000, "MIGRATION_SERVICE_WEB_URL"),
+            ("Flower", 5555, "FLOWER_URL"),
+        ):
+            used = settings[variable].rpartition(":")[2]
+            assert f"Port {port} is taken: {what} uses {used}." in first.output
         assert home.stat().st_uid == home.joinpath("postgres").stat().st_uid
         assert stat.S_IMODE(home.stat().st_mode) == 0o700
         assert "Sample migration: 5 accounts" in first.output
         assert re.search(r"imported by a batch\W+4\b", first.output)
         for added in ("notes", "transactions", "statements", "payment instructions"):
             assert re.search(rf"{added} added\W+1\b", first.output), added
-        assert_pasted_lines_work(first)
-        kill_everything(first)
+        own = ("export MIGRATION_CLIENT_URL=", str(Path(sys.executable).with_name("migration-client")))
+        pasted = "\n".join(line for line in first.output.splitlines() if line.startswith(own))
+        answer = subprocess.run(["/bin/sh", "-c", pasted], capture_output=True, text=True, check=True)
+        assert re.match(r"status\s+COMPLETED\n", answer.stdout)
+        victims = processes_in(home)
+        first.process.kill()
+        for victim in victims:
+            with suppress(psutil.NoSuchProcess):
+                victim.kill()
+        first.process.wait()
     with start() as after_a_crash:
         after_a_crash.wait_until_serving()
         assert "Sample migration" not in after_a_crash.output
-        assert_credentials_are_in_files_only(after_a_crash)
+        # The output of the tests is not a terminal, so it is treated as a log that others may read.
+        key_file = home / "sample-api-key"
+        assert str(key_file) in after_a_crash.output
+        assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
+        password = load_saved_settings(home)["FLOWER_PASSWORD"]
+        for credential in (key_file.read_text().strip(), password):
+            assert credential
+            assert credential not in after_a_crash.output
         with psycopg.connect(load_saved_settings(home)["DATABASE_URL"]) as connection:
             assert connection.execute("SELECT count(*) FROM account").fetchone() == (5,)
         assert all(map(after_a_crash.find, NAMES))
@@ -65,43 +86,6 @@ def test_an_ordinary_user_migrates_the_sample_book_once_and_it_stays_after_a_cra
         stops = re.findall(r"up +\| stopping ([^:\n]+)\n", after_a_crash.output)
         assert stops == ["web", "workers", "sandbox", "valkey", "postgres"]
         assert processes_in(home) == []
-
-
-def assert_default_ports_were_replaced(service: RunningService) -> None:
-    settings = load_saved_settings(service.home)
-    for what, port, variable in (
-        ("The web server", 8000, "MIGRATION_SERVICE_WEB_URL"),
-        ("Flower", 5555, "FLOWER_URL"),
-    ):
-        used = settings[variable].rpartition(":")[2]
-        assert f"Port {port} is taken: {what} uses {used}." in service.output
-
-
-def assert_pasted_lines_work(service: RunningService) -> None:
-    own = ("export MIGRATION_CLIENT_URL=", str(Path(sys.executable).with_name("migration-client")))
-    pasted = "\n".join(line for line in service.output.splitlines() if line.startswith(own))
-    shell = ["/bin/sh", "-c", pasted]
-    answer = subprocess.run(shell, capture_output=True, text=True, check=True)
-    assert re.match(r"status\s+COMPLETED\n", answer.stdout)
-
-
-def assert_credentials_are_in_files_only(service: RunningService) -> None:
-    """The output of the tests is not a terminal, so it is treated as a log that others may read."""
-    key_file = service.home / "sample-api-key"
-    assert str(key_file) in service.output
-    assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
-    for credential in (key_file.read_text().strip(), load_saved_settings(service.home)["FLOWER_PASSWORD"]):
-        assert credential
-        assert credential not in service.output
-
-
-def kill_everything(service: RunningService) -> None:
-    victims = processes_in(service.home)
-    service.process.kill()
-    for victim in victims:
-        with suppress(psutil.NoSuchProcess):
-            victim.kill()
-    service.process.wait()
 
 
 def test_a_chosen_port_that_is_taken_is_an_error(home: Path) -> None:

@@ -1,6 +1,5 @@
 """A plan of waves that runs by itself with the real processes, while workers and beat are killed."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -28,17 +27,6 @@ def _window(since: float, until: float) -> dict[str, Any]:
     }
 
 
-def _accounts(wave: int) -> Iterator[dict[str, Any]]:
-    for index, account in enumerate(generate_accounts(_ACCOUNTS, supplier=SUPPLIER, seed=wave)):
-        beginning = SLOW if index < _SLOW else ""
-        yield account | {"external_account_number": f"{beginning}WAVE-{wave}-{index}"}
-
-
-def _stage(scene: Scene, lines: bytes) -> None:
-    path = f"batches/{scene.start_batch(lines, 'stage')}/"
-    wait_until(lambda: scene.send("GET", path).json()["state"] == "COMPLETED", "everything is staged")
-
-
 def _states(scene: Scene, plan_id: str) -> list[str]:
     rows = scene.query("SELECT state FROM wave WHERE plan_id = %s ORDER BY number", plan_id)
     return [state for (state,) in rows]
@@ -54,9 +42,14 @@ def _is_creating(scene: Scene, plan_id: str, wave: int) -> bool:
 @pytest.mark.long
 def test_waves_run_by_themselves_while_workers_and_beat_are_killed(scene: Scene) -> None:
     rng = Random(17)
-    waves = [list(_accounts(wave)) for wave in (1, 2, 3)]
-    numbers = [[account["external_account_number"] for account in wave] for wave in waves]
-    _stage(scene, ndjson(account for wave in waves for account in wave))
+    numbers = [
+        [f"{SLOW if index < _SLOW else ''}WAVE-{wave}-{index}" for index in range(_ACCOUNTS)]
+        for wave in (1, 2, 3)
+    ]
+    accounts = generate_accounts(3 * _ACCOUNTS, supplier=SUPPLIER, seed=1)
+    lines = [next(accounts) | {"external_account_number": it} for wave in numbers for it in wave]
+    staging = f"batches/{scene.start_batch(ndjson(lines), 'stage')}/"
+    wait_until(lambda: scene.send("GET", staging).json()["state"] == "COMPLETED", "everything is staged")
     body = {
         "import_supplier": SUPPLIER,
         "operations_team_name": TEAM,
@@ -83,22 +76,7 @@ def test_waves_run_by_themselves_while_workers_and_beat_are_killed(scene: Scene)
     created = "SELECT external_account_number FROM account WHERE external_account_number LIKE %s"
     found = [number for (number,) in scene.query(created, "%WAVE-%")]
     assert sorted(found) == sorted(numbers[0] + numbers[1]), "each once, and none outside of its window"
-    _check_order(scene, plan_id)
-    told = (
-        "SELECT action, count(*) FROM audit_entry WHERE subject_kind = 'wave' AND subject LIKE %s "
-        "AND action IN ('wave.began', 'wave.reconciled', 'wave.found_clean') GROUP BY action"
-    )
-    assert dict(scene.query(told, f"{plan_id} %")) == {
-        "wave.began": 2,
-        "wave.reconciled": 2,
-        "wave.found_clean": 2,
-    }
-    stop = scene.send("POST", f"wave-plans/{plan_id}/waves/3/stop/", json={"reason": "The test is over."})
-    assert stop.status_code == 200, stop.text
-
-
-def _check_order(scene: Scene, plan_id: str) -> None:
-    """Check that a wave created accounts only between its beginning and its reconciliation."""
+    # A wave created accounts only between its beginning and its reconciliation.
     rows = scene.query(
         """
         SELECT wave.began_at, min(process.account_created_at), max(process.account_created_at),
@@ -114,3 +92,14 @@ def _check_order(scene: Scene, plan_id: str) -> None:
     moments = [moment for row in rows for moment in row]
     assert len(moments) == 8
     assert moments == sorted(moments)
+    told = (
+        "SELECT action, count(*) FROM audit_entry WHERE subject_kind = 'wave' AND subject LIKE %s "
+        "AND action IN ('wave.began', 'wave.reconciled', 'wave.found_clean') GROUP BY action"
+    )
+    assert dict(scene.query(told, f"{plan_id} %")) == {
+        "wave.began": 2,
+        "wave.reconciled": 2,
+        "wave.found_clean": 2,
+    }
+    stop = scene.send("POST", f"wave-plans/{plan_id}/waves/3/stop/", json={"reason": "The test is over."})
+    assert stop.status_code == 200, stop.text

@@ -170,15 +170,15 @@ class Host:
             command("ip", "link", "delete", f"s-{self.name}")
             command("ip", "link", "set", self._cable, "master", _BRIDGE)
 
-    def slow(self, *, milliseconds: float, loss: float) -> None:
-        """Delay packets by half of `milliseconds` in each direction, and lose a share of them (0 to 1)."""
+    def slow(self) -> None:
+        """Delay packets by 250 milliseconds in each direction, and lose one of twenty."""
         far, near = f"s-{self.name}", f"t-{self.name}"
         command("ip", "link", "add", far, "type", "veth", "peer", "name", near)
         command("ip", "link", "set", self._cable, "nomaster")
         command("ip", "link", "set", near, "master", _BRIDGE, "up")
         command("ip", "link", "set", far, "up")
         program: Sequence[str] = (sys.executable, "-m", "failover.slow", self._cable, far)
-        self._slow = subprocess.Popen([*program, str(milliseconds / 2), str(loss)])
+        self._slow = subprocess.Popen([*program, "250", "0.05"])
 
     def _ip(self, *arguments: str) -> None:
         command("ip", "-n", self.name, *arguments)

@@ -53,25 +53,10 @@ def _lose_primary(world: World) -> Generator[None]:
     world.cluster.start(host)
 
 
-def _freeze_primary(world: World) -> Generator[None]:
-    """The host goes on as if no time had passed, when another one is the primary."""
-    host = world.cluster.leader()
-    host.freeze()
-    yield
-    host.thaw()
-
-
 def _cut_primary(world: World) -> Generator[None]:
     """Everybody but the service loses the primary, so that two might take themselves for it."""
     host = world.cluster.leader()
     host.cut_from(world.cluster.others(host))
-    yield
-    host.heal()
-
-
-def _slow_network(world: World) -> Generator[None]:
-    host = world.cluster.leader()
-    host.slow(milliseconds=500, loss=0.05)
     yield
     host.heal()
 
@@ -116,24 +101,20 @@ def _kill_sentinel_master(world: World) -> Generator[None]:
     world.sentinels.restart(host)
 
 
-def _frozen(find: Callable[[World], Host]) -> Fault:
-    def freeze(world: World) -> Generator[None]:
+def _host(find: Callable[[World], Host], begin: Callable[[Host], None], end: Callable[[Host], None]) -> Fault:
+    """Return what befalls one host alone."""
+
+    def fail(world: World) -> Generator[None]:
         host = find(world)
-        host.freeze()
+        begin(host)
         yield
-        host.thaw()
+        end(host)
 
-    return freeze
+    return fail
 
 
-def _cut_off(find: Callable[[World], Host]) -> Fault:
-    def cut_off(world: World) -> Generator[None]:
-        host = find(world)
-        host.unplug()
-        yield
-        host.plug_in()
-
-    return cut_off
+def _leader(world: World) -> Host:
+    return world.cluster.leader()
 
 
 def _wrong_clock(world: World) -> Generator[None]:
@@ -176,26 +157,33 @@ def _stop(host: Host) -> None:
     host.kill()
 
 
+def _web(world: World) -> Host:
+    return world.hosts.web[1]
+
+
+def _workers(world: World) -> Host:
+    return world.hosts.workers[2]
+
+
 #: Every scenario by its name in the table.
 SCENARIOS: dict[str, Scenario] = {
     "switch-over on request": Scenario(_switch_over, fails_nothing=True, goals=(3, 10)),
     "primary: process killed": Scenario(_kill_primary, goals=(25, 40)),
     "primary: host gone": Scenario(_lose_primary, lasts=25, goals=(25, 40)),
-    "primary: host frozen": Scenario(_freeze_primary, lasts=25, goals=(25, 40)),
+    # It goes on as if no time had passed, when another one is the primary.
+    "primary: host frozen": Scenario(_host(_leader, Host.freeze, Host.thaw), lasts=25, goals=(25, 40)),
     "primary: cut from its peers": Scenario(_cut_primary, lasts=30, goals=(25, 40)),
-    "primary: slow network": Scenario(_slow_network, lasts=30),
-    "primary: disk full": Scenario(_fill(lambda world: world.cluster.leader()), lasts=15),
+    "primary: slow network": Scenario(_host(_leader, Host.slow, Host.heal), lasts=30),
+    "primary: disk full": Scenario(_fill(_leader), lasts=15),
     "etcd: a disk full": Scenario(_fill(lambda world: world.cluster.etcd[0]), lasts=15),
     "xmin horizon pinned": Scenario(_pin_xmin, lasts=600),
     "new primary stays read-only": Scenario(_read_only_leader, lasts=15, from_repair=True),
     "Sentinel: master killed": Scenario(_kill_sentinel_master, lasts=10, acts=(Act.PROCESS,), goals=(6, 10)),
-    "web host frozen": Scenario(_frozen(lambda world: world.hosts.web[1]), lasts=15),
-    "web host cut off": Scenario(_cut_off(lambda world: world.hosts.web[1]), lasts=15),
-    "worker host frozen": Scenario(
-        _frozen(lambda world: world.hosts.workers[2]), lasts=20, acts=(Act.PROCESS,)
-    ),
+    "web host frozen": Scenario(_host(_web, Host.freeze, Host.thaw), lasts=15),
+    "web host cut off": Scenario(_host(_web, Host.unplug, Host.plug_in), lasts=15),
+    "worker host frozen": Scenario(_host(_workers, Host.freeze, Host.thaw), lasts=20, acts=(Act.PROCESS,)),
     "worker host cut off": Scenario(
-        _cut_off(lambda world: world.hosts.workers[2]), lasts=20, acts=(Act.PROCESS,)
+        _host(_workers, Host.unplug, Host.plug_in), lasts=20, acts=(Act.PROCESS,)
     ),
     "clocks ten minutes ahead": Scenario(_wrong_clock, lasts=20),
     "hosts replaced in turn": Scenario(_replace_hosts),

@@ -19,23 +19,6 @@ from support.described import DescribedClient
 PASSWORD = "a password for tests"
 _FIELD = re.compile(r'<input[^>]*name="(csrf_token|form_token|next)"[^>]*value="([^"]*)"')
 _FIELD_VALUE_LAST = re.compile(r'name="(csrf_token|form_token)" type="hidden" value="([^"]*)"')
-_FACT = re.compile(r"<dt>(.*?)</dt><dd>(.*?)</dd>", re.DOTALL)
-_BUTTON = re.compile(r'<button class="btn btn-(primary|danger)">(.*?)</button>')
-_BACK = re.compile(r'<a class="btn [^"]*" href="/console([^"]*)">Back')
-
-
-@dataclass(frozen=True)
-class ShownForm:
-    """What the page of a form says before it is sent."""
-
-    title: str
-    sentence: str
-    #: None: there is nothing to do, and the form cannot be sent.
-    button: str | None
-    #: Where "Back" leads.
-    back: str
-    is_dangerous: bool = False
-    facts: dict[str, str] = field(default_factory=dict)
 
 
 def text_of(page: str) -> str:
@@ -46,11 +29,6 @@ def text_of(page: str) -> str:
 def main_of(page: str) -> str:
     """The text of the middle of a page."""
     return text_of(page[page.index("<main") : page.index("</main>")])
-
-
-def facts_of(page: str) -> dict[str, str]:
-    """The terms of a page or of a part of one, with what is said of each."""
-    return {text_of(name): text_of(value) for name, value in _FACT.findall(page)}
 
 
 def _first(pattern: str, page: str) -> str:
@@ -96,21 +74,6 @@ class ConsoleClient:
         answer = self.get(path)
         assert answer.status_code == 200, (path, answer.status_code, answer.text[:2000])
         return answer.text
-
-    def form(self, path: str) -> ShownForm:
-        """What the page of a form says."""
-        page = self.see(path)
-        main = page[page.index("<main") :]
-        button, back = _BUTTON.search(main), _BACK.search(main)
-        assert back, main
-        return ShownForm(
-            title=_first("<h1[^>]*>(.*?)</h1>", main),
-            sentence=_first('<p class="lead">(.*?)</p>', main),
-            button=text_of(button[2]) if button else None,
-            back=html.unescape(back[1]),
-            is_dangerous=button is not None and button[1] == "danger",
-            facts=facts_of(main),
-        )
 
     def lead(self, path: str) -> str:
         """The first sentences of a page, which answer its question."""

@@ -143,14 +143,6 @@ class SupplierClient:
         """PUT below /v1/data-import, with the token."""
         return self._call("PUT", path, json=json, **kwargs)
 
-    def patch(self, path: str, json: Any = None, **kwargs: Any) -> TestResponse:
-        """PATCH below /v1/data-import, with the token."""
-        return self._call("PATCH", path, json=json, **kwargs)
-
-    def delete(self, path: str, json: Any = None, **kwargs: Any) -> TestResponse:
-        """DELETE below /v1/data-import, with the token."""
-        return self._call("DELETE", path, json=json, **kwargs)
-
     def validate(self, payload: Any, **kwargs: Any) -> TestResponse:
         """Section 4.1."""
         return self.post("/validate-account/", payload, **kwargs)

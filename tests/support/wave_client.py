@@ -78,8 +78,5 @@ class WaveClient:
             self.batches.work()
         self.sweep()
 
-    def numbers(self, wave: dict[str, Any]) -> list[str]:
-        return [line["external_account_number"] for line in self.batches.results(wave["batch_id"])]
-
     def batch_id(self, plan: dict[str, Any], number: int) -> UUID:
         return UUID(plan["waves"][number - 1]["batch_id"])

@@ -1,7 +1,6 @@
 """Batches over HTTP: files, parameters, results, and what people do with them."""
 
 import io
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -51,22 +50,11 @@ def test_a_key_is_refused_while_its_file_is_being_uploaded(batches: BatchClient)
     assert len(supplier.get("/batches/").json or ()) == 1
 
 
-@pytest.fixture
-def batch_id(batches: BatchClient) -> str:
-    """A batch of one good line, two bad numbers at different paths, and a line without its names."""
-    accounts = batches.supplier.accounts(4)
-    accounts[1]["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
-    accounts[2]["customers"] = [{"family_name": "Jansen", "mobile": "not a number"}]
-    accounts[3]["customers"] = [{"family_name": 5}]
-    report = batches.run(accounts)
+def test_a_retry_is_answered_again_under_its_key_and_announced_once(batches: BatchClient) -> None:
+    good, *others = batches.supplier.accounts(4)
+    report = batches.run([good, *(it | {"customers": [{"family_name": 5}]} for it in others)])
     assert counts(report) == {"IMPORTED": 1, "FAILED": 3}
-    return str(report["batch_id"])
-
-
-def test_a_retry_is_answered_again_under_its_key_and_announced_once(
-    batches: BatchClient, batch_id: str
-) -> None:
-    path, headers = f"/batches/{batch_id}/retry-failed/?all=true", {"Idempotency-Key": "again"}
+    path, headers = f"/batches/{report['batch_id']}/retry-failed/?all=true", {"Idempotency-Key": "again"}
     # The process is killed as soon as the view has returned.
     killed = patch.object(Flask, "make_response", side_effect=KeyboardInterrupt)
     with noted_messages() as messages, killed, pytest.raises(KeyboardInterrupt):
@@ -92,35 +80,26 @@ def test_what_is_removed_while_a_request_names_it_does_not_exist(
     assert refusal_of(another.stage(another.accounts(1)[0])) == (400, "import_supplier_not_found")
 
 
-@pytest.fixture
-def lose_at(app: Flask, sessions: sessionmaker[Session]) -> Iterator[Callable[[str], None]]:
-    """Call it with a part of a statement: the connection is terminated just before it is executed."""
-    with app.app_context():
-        engine: Engine = resources().Session.kw["bind"]
-    marks: list[str] = []
-
+@pytest.mark.parametrize("accept", ["application/x-ndjson", "text/csv"])
+@pytest.mark.parametrize("path", ["results/", "failed-lines/"])
+def test_a_database_that_is_lost_at_the_beginning_is_answered_503(
+    app: Flask, sessions: sessionmaker[Session], batches: BatchClient, path: str, accept: str
+) -> None:
     def terminate(connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        if any(mark in statement for mark in marks):
+        if "FROM batch_line" in statement:
             pid = connection.connection.driver_connection.info.backend_pid
             with sessions() as other:
                 other.execute(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid})
 
-    event.listen(engine, "before_cursor_execute", terminate)
-    yield marks.append
-    event.remove(engine, "before_cursor_execute", terminate)
-
-
-@pytest.mark.parametrize("accept", ["application/x-ndjson", "text/csv"])
-@pytest.mark.parametrize("path", ["results/", "failed-lines/"])
-def test_a_database_that_is_lost_at_the_beginning_is_answered_503(
-    batches: BatchClient, lose_at: Callable[[str], None], path: str, accept: str
-) -> None:
     batch_id = batches.start([b"{}"], "validate")
     batches.work()
     url, headers = f"/batches/{batch_id}/{path}", {"Accept": accept}
     assert batches.supplier.get(url, headers=headers).status_code == 200
-    lose_at("FROM batch_line")
+    with app.app_context():
+        engine: Engine = resources().Session.kw["bind"]
+    event.listen(engine, "before_cursor_execute", terminate)
     lost = batches.supplier.get(url, headers=headers)
+    event.remove(engine, "before_cursor_execute", terminate)
     assert (lost.status_code, json_of(lost)["code"]) == (503, "service_unavailable")
     assert "Retry-After" in lost.headers
 

@@ -87,16 +87,13 @@ def _process(supplier: SupplierClient, number: str, key: str, **fields: Any) -> 
     return supplier.process(number, headers={"Idempotency-Key": key}, **fields)
 
 
-@pytest.fixture
-def impatient(supplier: SupplierClient, make_client: MakeClient, migrated: Settings) -> SupplierClient:
-    """Return the supplier as a client of an application that does not wait for a worker."""
-    application = make_client(replace(migrated, process_wait_seconds=0.05)).application
-    return replace(supplier, app=application)
-
-
 def test_an_answer_that_asks_to_retry_is_not_kept(
-    supplier: SupplierClient, impatient: SupplierClient, worker_resources: WorkerResources
+    supplier: SupplierClient,
+    make_client: MakeClient,
+    migrated: Settings,
+    worker_resources: WorkerResources,
 ) -> None:
+    impatient = replace(supplier, app=make_client(replace(migrated, process_wait_seconds=0.05)).application)
     number, key = supplier.stage_new()[0], str(uuid4())
     supplier.set_status(SupplierStatus.PAUSED)
     assert code_of(_process(supplier, number, key)) == "import_supplier_paused"

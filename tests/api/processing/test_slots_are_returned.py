@@ -268,37 +268,26 @@ def next_attempt(migrated: Settings) -> Iterator[Callable[[], tuple[UUID, str]]]
         owner.execute(SQL("ALTER DATABASE {} RESET synchronous_commit").format(database))
 
 
-@pytest.fixture
-def make_supplier(
-    migrated: Settings, make_client: MakeClient, sessions: sessionmaker[Session]
-) -> Callable[[float], SupplierClient]:
-    """Return a function that makes a supplier of a service that waits this many seconds for a worker."""
-
-    def make(seconds: float) -> SupplierClient:
-        application = make_client(replace(migrated, process_wait_seconds=seconds)).application
-        assert isinstance(application, Flask)
-        return SupplierClient.create(application, sessions)
-
-    return make
-
-
 @pytest.mark.parametrize(
     ("seconds", "prefer", "setting"), [(30, "", "off"), (30, "respond-async", "local"), (4.9, "", "local")]
 )
 def test_the_beginning_is_on_disk_before_a_client_is_told_that_the_attempt_runs(
-    next_attempt: Callable[[], tuple[UUID, str]],
-    make_supplier: Callable[[float], SupplierClient],
-    worker_resources: WorkerResources,
     *,
+    next_attempt: Callable[[], tuple[UUID, str]],
+    migrated: Settings,
+    make_client: MakeClient,
+    sessions: sessionmaker[Session],
+    worker_resources: WorkerResources,
     seconds: float,
     prefer: str,
     setting: str,
 ) -> None:
-    supplier = make_supplier(seconds)
-    (account,) = supplier.accounts()
-    assert supplier.stage(account).status_code == 201
+    application = make_client(replace(migrated, process_wait_seconds=seconds)).application
+    assert isinstance(application, Flask)
+    supplier = SupplierClient.create(application, sessions)
+    (number,) = supplier.stage_new()
     with ThreadPoolExecutor() as pool:
-        answer = pool.submit(supplier.process, account["external_account_number"], prefer=prefer)
+        answer = pool.submit(supplier.process, number, prefer=prefer)
         attempt_id, found = next_attempt()
         assert found == setting
         done = perform_attempt(worker_resources.Session, attempt_id)

@@ -42,32 +42,18 @@ from support.supplier_client import SupplierClient
 NO_REDIS = "redis://127.0.0.1:1/0"
 
 
-@pytest.fixture
-def no_redis() -> Iterator[Redis]:
-    redis = make_redis(NO_REDIS)
-    yield redis
-    redis.close()
-
-
 def _application(client: Any) -> Flask:
     application = client.application
     assert isinstance(application, Flask)
     return application
 
 
-@pytest.fixture
-def supplier_without_redis(
-    migrated: Settings, make_client: MakeClient, sessions: sessionmaker[Session]
-) -> SupplierClient:
-    """A supplier of a service whose Redis, broker included, cannot be reached."""
-    client = make_client(replace(migrated, redis_url=NO_REDIS))
-    return SupplierClient.create(_application(client), sessions)
-
-
 def test_without_redis_accounts_are_staged_and_read_but_not_processed(
-    supplier_without_redis: SupplierClient,
+    migrated: Settings, make_client: MakeClient, sessions: sessionmaker[Session]
 ) -> None:
-    supplier = supplier_without_redis
+    # The broker included.
+    client = make_client(replace(migrated, redis_url=NO_REDIS))
+    supplier = SupplierClient.create(_application(client), sessions)
     (account,) = supplier.accounts()
     number = account["external_account_number"]
     assert supplier.validate(account).status_code == 200
@@ -125,17 +111,15 @@ def test_without_a_database_every_request_is_refused_for_now(
 
 
 def test_a_request_whose_notification_cannot_be_read_asks_the_database(
-    supplier: SupplierClient, worker_resources: WorkerResources, no_redis: Redis
+    supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
-    (account,) = supplier.accounts()
-    number = account["external_account_number"]
-    supplier.stage(account)
+    (number,) = supplier.stage_new()
     with supplier.app.app_context():
         shared = resources()
-    blind = replace(shared, dispatch=replace(shared.dispatch, waiting_redis=no_redis))
-    supplier.app.extensions["migration_service"] = blind
     try:
-        with ThreadPoolExecutor() as pool:
+        with make_redis(NO_REDIS) as none, ThreadPoolExecutor() as pool:
+            blind = replace(shared, dispatch=replace(shared.dispatch, waiting_redis=none))
+            supplier.app.extensions["migration_service"] = blind
             waiting = pool.submit(supplier.process, number, prefer="")
             wait_until(lambda: supplier.is_in_progress(number), "it began")
             attempt_id = supplier.current_attempt(number)
@@ -192,9 +176,7 @@ def test_accounts_wait_for_another_master(
     held = patch.object(known_commits, "HOLD_SECONDS", 30.0)
     with held, sentinel_of(embedded_servers, tmp_path) as sentinel:
         settings = replace(migrated, redis_url=sentinel.url)
-        client = make_client(settings)
-        assert isinstance(client.application, Flask)
-        supplier = SupplierClient.create(client.application, sessions)
+        supplier = SupplierClient.create(_application(make_client(settings)), sessions)
         first, second = supplier.stage_new(2)
 
         assert supplier.process(first).status_code == 202

@@ -322,7 +322,15 @@ def test_what_is_done_in_pieces_reads_no_more_than_the_piece(
         engine = make_engine(url, pool_size=1, max_overflow=0, application_name="tests", kind=_Connection)
         sessions = make_sessionmaker(engine)
         if is_analysed:
-            _make_earlier_book(sessions)
+            # The accounts of a small book of another supplier, and what a batch has of it.
+            with sessions.begin() as session:
+                known = make_supplier(session, "EARLIER")
+                batch = make_batch(session, known)
+                for first in range(1, 61, 20):
+                    add_chunk(session, batch, first, first + 19)
+                    for line in range(first, first + 20):
+                        make_created(session, known, f"E{line}")
+                        make_line(session, batch, line, f"E{line}", "IMPORTED", chunk_line=first)
             with owner.begin() as connection:
                 connection.execute(text("ANALYZE"))
         statements = _collect_pieces(sessions)
@@ -334,7 +342,9 @@ def test_what_is_done_in_pieces_reads_no_more_than_the_piece(
             connection.execute(text("SET enable_seqscan = off"))  # of a table that is empty in truth
             explain = connection.exec_driver_sql
             found = {
-                statement: _find_wide(explain(f"EXPLAIN (FORMAT JSON) {statement}", values).scalar_one())
+                statement: _find_wide(
+                    explain(f"EXPLAIN (FORMAT JSON) {statement}", values).scalar_one()[0]["Plan"]
+                )
                 for statement, values in statements.items()
             }
         owner.dispose()
@@ -366,18 +376,6 @@ class _Cursor(psycopg.Cursor[Any]):
         if _Connection.noted is not None and not query.lstrip().startswith(("INSERT", "SET")) and not is_once:
             _Connection.noted[query] = params
         return super().execute(query, params, **options)
-
-
-def _make_earlier_book(sessions: sessionmaker[Session]) -> None:
-    """Create the accounts of a small book of another supplier, and what a batch has of it."""
-    with sessions.begin() as session:
-        known = make_supplier(session, "EARLIER")
-        batch = make_batch(session, known)
-        for first in range(1, 61, 20):
-            add_chunk(session, batch, first, first + 19)
-            for line in range(first, first + 20):
-                make_created(session, known, f"E{line}")
-                make_line(session, batch, line, f"E{line}", "IMPORTED", chunk_line=first)
 
 
 def _collect_pieces(sessions: sessionmaker[Session]) -> dict[str, Any]:
@@ -448,16 +446,10 @@ _ITEM = {
 }
 
 
-def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield node
-    for below in node.get("Plans", ()):
-        yield from _nodes(below)
-
-
-def _find_wide(plan: Any) -> set[str]:
-    """Return what a plan has that can read more than a piece."""
-    nodes = [*_nodes(plan[0]["Plan"])]
-    return {it.get("Index Name") or it["Relation Name"] for it in nodes if _is_wide(it)} - set(_SMALL)
+def _find_wide(node: dict[str, Any]) -> set[str]:
+    """Return what a node of a plan, or one below it, reads that can be more than a piece."""
+    found = {node.get("Index Name") or node["Relation Name"]} if _is_wide(node) else set()
+    return found.union(*map(_find_wide, node.get("Plans", ()))) - set(_SMALL)
 
 
 #: Tables and indexes of which one supplier has few rows.

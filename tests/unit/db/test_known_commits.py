@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
-from sqlalchemy import Engine, make_url, text
+from sqlalchemy import make_url, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -29,16 +29,11 @@ def proxy(migrated: Settings) -> Iterator[CuttingProxy]:
 
 
 @pytest.fixture
-def engine(migrated: Settings, proxy: CuttingProxy) -> Iterator[Engine]:
+def own_sessions(migrated: Settings, proxy: CuttingProxy) -> Iterator[sessionmaker[Session]]:
     url = make_url(migrated.database_url).set(port=proxy.port).render_as_string(hide_password=False)
     engine = make_engine(url, pool_size=2, max_overflow=0, application_name="cut", kind=KnownCommit)
-    yield engine
+    yield make_sessionmaker(engine)
     engine.dispose()
-
-
-@pytest.fixture
-def own_sessions(engine: Engine) -> sessionmaker[Session]:
-    return make_sessionmaker(engine)
 
 
 def rows(sessions: sessionmaker[Session], name: str = "written") -> int:

@@ -3,7 +3,6 @@
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -62,32 +61,25 @@ def test_one_process_of_a_worker_sends_and_leaves_the_others_to_other_queues(
     """Each would otherwise have a successor, and those of the sweeps would come on top."""
     _, secret = hooks.add(receiver.url)
     hooks.tell()
-    with noted_messages() as messages:
-        with _another_process_sends():
-            assert send_deliveries.run() == "another process sends"
-            assert messages == []
-        assert send_deliveries.run() == "1 attempts"
-        assert messages == [(SEND_DELIVERIES, ())]
-    assert len(receiver.verified(secret)) == 1
-
-
-@contextmanager
-def _another_process_sends() -> Iterator[None]:
-    """Let a child have its turn until the end of the block, when it is killed."""
     begun, begin = os.pipe()
     child = os.fork()
     if not child:
         with deliveries._taking_turn() as is_taken:
             os.write(begin, b"yes" if is_taken else b"no")
             signal.pause()
-    try:
-        assert os.read(begun, 3) == b"yes"
-        yield
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        os.close(begun)
-        os.close(begin)
+    with noted_messages() as messages:
+        try:
+            assert os.read(begun, 3) == b"yes"
+            assert send_deliveries.run() == "another process sends"
+            assert messages == []
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            os.close(begun)
+            os.close(begin)
+        assert send_deliveries.run() == "1 attempts"
+        assert messages == [(SEND_DELIVERIES, ())]
+    assert len(receiver.verified(secret)) == 1
 
 
 def test_what_ends_after_its_turn_is_recorded_though_another_process_may_be_next(

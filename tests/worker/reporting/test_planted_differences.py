@@ -218,9 +218,11 @@ _UNUSUAL = [
 ]
 
 
-def _unusual(code: str) -> list[Any]:
-    """Return a payload for each unusual value, which has it for each name for which it is valid."""
-    payloads = []
+def test_accounts_of_every_shape_are_as_they_were_staged(batches: BatchClient) -> None:
+    code = batches.supplier.code
+    least = {"import_supplier": code, "unknown_occupier": "true"}
+    shapes: list[dict[str, Any]] = [least, least | {"ledgers": [], "statements": []}]
+    # A payload for each unusual value, which has it for each name for which it is valid.
     for value in _UNUSUAL:
         (payload,) = planted_differences.make_book(code, 1)
         for container, key in {key: (it, key) for it, key in places(payload)}.values():
@@ -230,19 +232,8 @@ def _unusual(code: str) -> list[Any]:
             container[key] = value
             if validate_text(encode_json(payload), Profile.LENIENT).errors:
                 container[key] = kept
-        payloads.append(payload)
-    return payloads
-
-
-def test_accounts_of_every_shape_are_as_they_were_staged(batches: BatchClient) -> None:
-    code = batches.supplier.code
-    least = {"import_supplier": code, "unknown_occupier": "true"}
-    shapes = [
-        least,
-        least | {"ledgers": [], "statements": []},
-        *_unusual(code),
-        *batches.supplier.accounts(60),
-    ]
+        shapes.append(payload)
+    shapes += batches.supplier.accounts(60)
     payloads = [
         shape | {"external_account_number": f"{place} \u00e9\u4e2d/{place}"}
         for place, shape in enumerate(shapes)

@@ -27,11 +27,6 @@ def _statement(name: str, **more: Any) -> dict[str, Any]:
     return {"statement_id": name, "number": f"R-{name}", "gross_amount": 1200, **days, **more}
 
 
-@pytest.fixture
-def accounts(batches: BatchClient) -> list[ImportedAccount]:
-    return [ImportedAccount.create(batches.supplier, batches.resources) for _ in range(3)]
-
-
 def _state(batches: BatchClient) -> dict[str, Any]:
     """Return every row but the acknowledgements of lines, which say what was taken back."""
     tables = dump(batches.supplier.Session)
@@ -39,9 +34,8 @@ def _state(batches: BatchClient) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["notes", "transactions", "statements", "payment-instructions"])
-def test_a_batch_is_taken_back_and_nothing_else(
-    kind: str, batches: BatchClient, accounts: list[ImportedAccount], sandbox_url: str
-) -> None:
+def test_a_batch_is_taken_back_and_nothing_else(kind: str, batches: BatchClient, sandbox_url: str) -> None:
+    accounts = [ImportedAccount.create(batches.supplier, batches.resources) for _ in range(3)]
     vendor = make_sandbox_vendor(batches.supplier.Session, sandbox_url)
     with batches.supplier.Session.begin() as session:
         set_vendor_rate(session, vendor, Decimal(500))

@@ -1,6 +1,5 @@
 """Undos: who starts them, what a worker does with a piece, how they are shown, and what go-live ends."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from unittest.mock import patch
 
@@ -106,9 +105,9 @@ def test_two_workers_share_an_undo(sessions: sessionmaker[Session], customer: Cu
 KEPT = UndoOutcome.KEPT
 
 
-@pytest.fixture
-def written(sessions: sessionmaker[Session], customer: Customer) -> Iterator[models.Undo]:
-    """An undo with three lines, the last one first, read two at a time."""
+def test_outcomes_are_written_in_pieces_in_their_order(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
     with sessions.begin() as session:
         a, b = (add_account(session, customer, number).account_import_process_id for number in "ab")
         undo = add_undo(session, customer)
@@ -117,19 +116,12 @@ def written(sessions: sessionmaker[Session], customer: Customer) -> Iterator[mod
         add_undo_line(session, undo, 2, b, "A-b", outcome=KEPT, reasons=reasons)
         add_undo_line(session, undo, 1, a, "A-a", outcome=UndoOutcome.REVERTED)
         add_undo_line(session, add_undo(session, customer), 1, a, "A-a")
-    with patch.object(reading, "PAGE", 2):
-        yield undo
-
-
-def test_outcomes_are_written_in_pieces_in_their_order(
-    sessions: sessionmaker[Session], written: models.Undo
-) -> None:
-    with sessions.kw["bind"].connect() as connection:
+    with patch.object(reading, "PAGE", 2), sessions.kw["bind"].connect() as connection:
         # The rows are in another order, and are not read in that of the index.
         for way in ("indexscan", "bitmapscan", "hashjoin", "mergejoin"):
             connection.execute(text(f"SET LOCAL enable_{way} = off"))
         within = sessionmaker(connection, join_transaction_mode="create_savepoint")
-        pieces = [*stream_outcomes(within, written.id, ResultFormat.NDJSON)]
+        pieces = [*stream_outcomes(within, undo.id, ResultFormat.NDJSON)]
     assert [len(piece.splitlines()) for piece in pieces] == [2, 1]
     lines = [msgspec.json.decode(line) for line in b"".join(pieces).splitlines()]
     fields = ("external_account_number", "service_account_number", "outcome", "reasons")
