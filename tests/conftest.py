@@ -188,17 +188,10 @@ def redis_url(embedded_servers: EmbeddedServers) -> str:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _nothing_is_kept() -> Iterator[None]:
-    """Tests change rows with services, which do not wait until every web process knows."""
+def _quick() -> Iterator[None]:
+    """Keep nothing, as tests change rows with services, and wait shorter for a database."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reference, "KEPT_SECONDS", 0.0)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _held_briefly() -> Iterator[None]:
-    """Work that finds no database waits shorter for one."""
-    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(known_commits, "HOLD_SECONDS", 1.0)
         yield
 

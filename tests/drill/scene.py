@@ -120,6 +120,12 @@ def obtain_token(address: Address) -> str:
     return str(given["obtainServiceToken"]["token"])
 
 
+def numbered_accounts(count: int, beginning: str) -> list[dict[str, Any]]:
+    """Return accounts of the supplier whose numbers have this prefix."""
+    accounts = generate_accounts(count, supplier=SUPPLIER, seed=len(beginning))
+    return [it | {"external_account_number": f"{beginning}{index}"} for index, it in enumerate(accounts)]
+
+
 class Service:
     """A running service with a supplier, wherever it runs. `address` is the first of its `addresses`."""
 
@@ -154,9 +160,7 @@ class Service:
 
     def stage(self, count: int, beginning: str) -> list[str]:
         """Stage accounts whose numbers have this prefix. Return the numbers."""
-        payloads = list(generate_accounts(count, supplier=SUPPLIER, seed=len(beginning)))
-        for index, payload in enumerate(payloads):
-            payload["external_account_number"] = f"{beginning}{index}"
+        payloads = numbered_accounts(count, beginning)
         with self.client() as client, ThreadPoolExecutor(4) as pool:
             list(pool.map(client.stage_account, payloads))
         return [str(payload["external_account_number"]) for payload in payloads]

@@ -4,7 +4,6 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from migration_service.config import Settings
 from migration_service.web_server import GRACEFUL_SECONDS
 from migration_service_local.samples import generate_accounts
 from migration_service_local.servers.ports import LOOPBACK, random_free_port
-from support.servers import ending_with_us, temporary_folder, wait_until
+from support.servers import running, temporary_folder, wait_until
 from support.supplier_client import API, SupplierClient
 from support.web_servers import HAPROXY, ROOT, is_answered, needs_nginx, nginx, proxied_web_server, web_server
 
@@ -96,12 +95,8 @@ def balancer(folder: Path, ports: tuple[int, int]) -> "Iterator[tuple[int, Path]
         assert before in text
         text = text.replace(before, after)
     (folder / "haproxy.cfg").write_text(text)
-    process = subprocess.Popen(ending_with_us(str(HAPROXY), "-db", "-f", str(folder / "haproxy.cfg")))
-    try:
+    with running(str(HAPROXY), "-db", "-f", str(folder / "haproxy.cfg")):
         yield port, control
-    finally:
-        process.terminate()
-        process.wait(10)
 
 
 def serving(control: Path) -> list[str]:

@@ -18,11 +18,10 @@ import pytest
 from standardwebhooks import Webhook
 
 from documentation.pages import ROOT
-from drill.scene import SUPPLIER, TEAM, Scene
+from drill.scene import SUPPLIER, TEAM, Scene, numbered_accounts
 from migration_service.schemas.events import CATALOGUE
 from migration_service_client import AsyncClient, Client, idempotency_key
 from migration_service_client.codes import AccountNotFound
-from migration_service_local.samples import generate_accounts
 
 _PAGE = ROOT / "docs/suppliers/library.md"
 _PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -32,11 +31,6 @@ _PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 def client(scene: Scene) -> Iterator[Client]:
     with Client(scene.address.url, scene.address.api_key, patience=60) as client:
         yield client
-
-
-def accounts(beginning: str, count: int) -> list[dict[str, Any]]:
-    made = list(generate_accounts(count, supplier=SUPPLIER, seed=len(beginning)))
-    return [it | {"external_account_number": f"{beginning}{number}"} for number, it in enumerate(made)]
 
 
 def test_the_examples_of_the_page_work_in_a_bare_environment(scene: Scene, tmp_path: Path) -> None:
@@ -50,7 +44,7 @@ def test_the_examples_of_the_page_work_in_a_bare_environment(scene: Scene, tmp_p
             (packages / source.name).symlink_to(source)
     install = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation")
     subprocess.run([*install, "--target", packages, ROOT / "clients/python"], check=True)
-    book = [*accounts("CP-", 20), {"import_supplier": SUPPLIER}]
+    book = [*numbered_accounts(20, "CP-"), {"import_supplier": SUPPLIER}]
     (tmp_path / "book.ndjson").write_text("".join(json.dumps(it, default=str) + "\n" for it in book))
     # A message as the library of Standard Webhooks signs it.
     secret, moment = "whsec_" + base64.b64encode(b"k" * 32).decode(), datetime.now(UTC)
@@ -83,7 +77,7 @@ def test_the_examples_of_the_page_work_in_a_bare_environment(scene: Scene, tmp_p
 
 
 def test_both_clients_do_the_same(scene: Scene, client: Client) -> None:
-    account = accounts("CB-", 1)[0]
+    account = numbered_accounts(1, "CB-")[0]
 
     async def create() -> tuple[str, list[str], str]:
         async with AsyncClient(scene.address.url, scene.address.api_key) as other:
@@ -121,7 +115,7 @@ def test_many_threads_obtain_one_token_and_renew_it_once(
 
 
 def test_an_accepted_request_is_followed_to_its_outcome(client: Client) -> None:
-    account = accounts("CF-", 1)[0]
+    account = numbered_accounts(1, "CF-")[0]
     client.stage_account(account)
     created = client.process_account(
         external_account_number="CF-0",
@@ -136,7 +130,7 @@ def test_an_accepted_request_is_followed_to_its_outcome(client: Client) -> None:
 
 @pytest.mark.parametrize("kind", ["path", "file", "generator", "asynchronous generator"])
 def test_a_book_is_sent_from_whatever_has_it(scene: Scene, client: Client, kind: str, tmp_path: Path) -> None:
-    sent = accounts(f"CU-{kind[:3]}{len(kind)}-", 30)
+    sent = numbered_accounts(30, f"CU-{kind[:3]}{len(kind)}-")
     path = tmp_path / "book.ndjson"
     path.write_text("".join(json.dumps(account, default=str) + "\n" for account in sent))
     seen: list[int] = []
@@ -172,7 +166,7 @@ def test_logs_have_no_secrets_and_no_numbers_of_accounts(
     scene: Scene, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    account = accounts("CL-SECRET-", 1)[0]
+    account = numbered_accounts(1, "CL-SECRET-")[0]
     client.create_account(account, operations_team_name=TEAM, book="b", line=1)
     client.get_account_status(SUPPLIER, "CL-SECRET-0")
     with pytest.raises(AccountNotFound) as raised:

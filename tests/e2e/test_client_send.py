@@ -18,8 +18,8 @@ from random import Random
 import pytest
 
 from drill.faults import FAULTS, deal
-from drill.scene import SUPPLIER, TEAM, Scene
-from migration_service_local.samples import generate_accounts
+from drill.scene import TEAM, Scene, numbered_accounts
+from support.batch_client import ndjson
 from support.client_command import start_command
 
 pytestmark = pytest.mark.long
@@ -40,14 +40,6 @@ _LONG = (
 _SHORT = (_COMMAND_KILLED, _DISK_FULL, "one web process killed", _COMMAND_KILLED)
 #: By how much the clock of the command is wrong, each time that it is started.
 _CLOCKS = ("", "-2h", "-400d", "+1h")
-
-
-def write_book(path: Path, beginning: str, count: int) -> set[str]:
-    numbers = [f"{beginning}{number}" for number in range(count)]
-    with path.open("w") as file:
-        for number, account in zip(numbers, generate_accounts(count, supplier=SUPPLIER, seed=7), strict=True):
-            file.write(json.dumps(account | {"external_account_number": number}, default=str) + "\n")
-    return set(numbers)
 
 
 @dataclass
@@ -146,7 +138,8 @@ def test_each_account_is_created_once_although_command_service_and_disk_fail(
     for number in range(books):
         beginning = f"MCS-{way}-{number}-"
         book = tmp_path / f"{number}.ndjson"
-        numbers = write_book(book, beginning, count)
+        accounts = numbered_accounts(count, beginning)
+        book.write_bytes(ndjson(accounts))
         sending = Sending(scene, book, beginning, way, chance, met)
         # The journal begins with what is to be sent: without room for that, nothing is.
         sending.fill_disk(100)
@@ -157,7 +150,7 @@ def test_each_account_is_created_once_although_command_service_and_disk_fail(
         output = sending.finish()
         assert f"{count} lines: {count} IMPORTED" in output
         created = sending.created()
-        assert created.keys() == numbers
+        assert created.keys() == {it["external_account_number"] for it in accounts}
         records = [json.loads(line) for line in sending.journal.read_text().splitlines()]
         assert sum("run" in it for it in records) == 1
         if way == "single":

@@ -19,8 +19,8 @@ from migration_service.services.setup.teams import create_operations_team
 from migration_service_client import Client
 from support.browser import DARK_PHONE, LIGHT, ZOOMED, Visitor, needs_chromium
 from support.console_steps import book_of, log_in
+from support.rows import make_webhook
 from support.servers import wait_until
-from support.webhook_rows import make_webhook
 
 pytestmark = [needs_chromium, pytest.mark.long]
 

@@ -12,10 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from drill.scene import SUPPLIER, Scene
+from drill.scene import SUPPLIER, Scene, numbered_accounts
 from e2e.test_proxy import read_to_the_end
 from migration_service.config import Settings
-from migration_service_local.samples import generate_accounts
 from migration_service_local.servers.ports import LOOPBACK, random_free_port
 from support.batch_client import ndjson
 from support.supplier_client import API, SupplierClient
@@ -102,10 +101,7 @@ def test_a_gzip_bomb_is_read_piece_by_piece(scene: Scene) -> None:
 
 
 def test_an_upload_needs_little_memory(scene: Scene, tmp_path: Path) -> None:
-    accounts = list(generate_accounts(100, supplier=SUPPLIER, seed=6))
-    for number, account in enumerate(accounts):
-        account["external_account_number"] = f"LARGE-{number}"
-    lines = ndjson(accounts)
+    lines = ndjson(numbered_accounts(100, "LARGE-"))
     scene.start_batch(lines.replace(b"LARGE-", b"WARM-"), "validate")
     pieces = 100_000_000 // len(lines)
     file = tmp_path / "large.ndjson"

@@ -23,12 +23,14 @@ from migration_service.models import (
     OperationsTeam,
     Wave,
     WavePlan,
+    WebhookEndpoint,
 )
 from migration_service.services.reconciliation import comparisons
 from migration_service.services.reconciliation.differences import AccountDifference
 from migration_service.services.reconciliation.verdict import Verdict, judge
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.services.undo.go_live import Gate, GoLiveOrder, start_go_live
+from migration_service.states import EndpointOff
 from support.factories import Customer
 
 _Row = TypeVar("_Row", bound=Base)
@@ -192,6 +194,19 @@ def add_chunk(
     chunk = add(session, BatchChunk(**keys, **values))
     session.refresh(chunk)
     return chunk
+
+
+def make_webhook(session: Session, organisation_id: int, name: str) -> WebhookEndpoint:
+    """Create a webhook of an organisation that is switched off."""
+    endpoint = WebhookEndpoint(
+        id=new_id(),
+        organisation_id=organisation_id,
+        url="https://billing.example/events",
+        description=f"Webhook of {name}",
+        disabled_at=func.now(),
+        disabled_reason=EndpointOff.PERSON,
+    )
+    return add(session, endpoint)
 
 
 def read_now(session: Session) -> datetime:

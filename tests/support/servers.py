@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import LiteralString, Self
+from typing import Any, LiteralString, Self
 
 import psutil
 import psycopg
@@ -60,6 +60,17 @@ def ending_with_us(*command: str) -> list[str]:
     ties = (str(os.getpid()), str(int(signal.SIGTERM)), "-1", "-1")
     path = shutil.which(program) or program
     return [sys.executable, "-I", "-S", launch.__file__, *ties, path, *arguments]
+
+
+@contextmanager
+def running(*command: str, **options: Any) -> "Iterator[subprocess.Popen[bytes]]":
+    """Run a program until the end of the block, with options of Popen."""
+    process = subprocess.Popen(ending_with_us(*command), **options)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(60)
 
 
 def temporary_folder() -> Path:

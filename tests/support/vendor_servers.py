@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.setup.vendors import create_payment_vendor
-from support.servers import ending_with_us
+from support.servers import running
 
 SANDBOX_SECRET = "the-sandbox-secret"
 #: The variable that has the secret where the fixture `sandbox_url` is used.
@@ -23,12 +23,11 @@ SANDBOX_VARIABLE = "TEST_SANDBOX_VARIABLE"
 def run_sandbox() -> Iterator[str]:
     """Run the sandbox vendor on a free port, and yield its URL."""
     sandbox = (sys.executable, "-m", "migration_service_local.sandbox")
-    command = ending_with_us(*sandbox, "--port", "0", "--secret", SANDBOX_SECRET)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    with process:
+    command = (*sandbox, "--port", "0", "--secret", SANDBOX_SECRET)
+    with running(*command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        yield process.stdout.readline().strip()
-        process.terminate()
+        yield process.stdout.readline().decode().strip()
+        process.stdout.close()
 
 
 def make_sandbox_vendor(
@@ -47,14 +46,10 @@ def run_localstripe() -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    with subprocess.Popen(
-        ending_with_us(sys.executable, "-m", "localstripe", "--port", str(port), "--from-scratch"),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
+    command = (sys.executable, "-m", "localstripe", "--port", str(port), "--from-scratch")
+    with running(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
         _wait_until_listening(port)
         yield f"http://127.0.0.1:{port}"
-        process.terminate()
 
 
 def _wait_until_listening(port: int) -> None:

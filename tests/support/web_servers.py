@@ -14,7 +14,7 @@ import requests
 
 from migration_service.config import Settings
 from migration_service_local.servers.ports import LOOPBACK, random_free_port
-from support.servers import ending_with_us, temporary_folder, wait_until
+from support.servers import running, temporary_folder, wait_until
 
 ROOT = Path(__file__).parents[2]
 #: Debian has them in a folder that is not in everybody's path.
@@ -47,22 +47,18 @@ def web_server(
         "MIGRATION_SERVICE_HOME": str(settings.home),
         "MIGRATION_SERVICE_LEAVE_SECONDS": "0",
     }
-    command = ending_with_us(
+    command = (
         *(python, "-m", "migration_service.web_server"),
         *("--bind", f"unix:{bind}" if isinstance(bind, Path) else f"{LOOPBACK}:{bind}"),
         *("--processes", str(processes), "--threads", str(threads)),
     )
-    with log.open("ab") as errors:
-        server = subprocess.Popen(command, cwd=root, env=environment | dict(variables), stderr=errors)
-    try:
+    environment |= variables
+    with log.open("ab") as errors, running(*command, cwd=root, env=environment, stderr=errors) as server:
         wait_until(bind.exists if isinstance(bind, Path) else lambda: is_answered(bind), "the web server")
         if isinstance(bind, Path) and NGINX and os.getuid() == 0:
             # As docs/operators/install.md makes nginx a member of the service's group.
             shutil.chown(bind, group="www-data")
         yield server
-    finally:
-        server.terminate()
-        server.wait(60)
 
 
 @contextmanager
@@ -87,17 +83,12 @@ def nginx(bind: int | Path, *further: tuple[str, str], secrets: Path | None = No
         assert before in text
         text = text.replace(before, after)
     (folder / "nginx.conf").write_text(text.replace("/var/log/nginx", str(folder)))
-    running = f"daemon off; pid {folder}/nginx.pid;"
-    command = (str(NGINX), "-e", "stderr", "-c", str(folder / "nginx.conf"), "-g", running)
-    process = subprocess.Popen(ending_with_us(*command))
-    try:
+    directives = f"daemon off; pid {folder}/nginx.pid;"
+    with running(str(NGINX), "-e", "stderr", "-c", str(folder / "nginx.conf"), "-g", directives):
         certificate = str(secrets / "TLS_CERTIFICATE") if secrets else None
         wait_until(lambda: is_answered(port, certificate=certificate), "nginx and the web server")
         yield port
-    finally:
-        process.terminate()
-        process.wait(10)
-        shutil.rmtree(folder)
+    shutil.rmtree(folder)
 
 
 @contextmanager

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from support.servers import ending_with_us
+from support.servers import running
 from support.web_servers import ROOT
 
 #: What beat needs beside a worker.
@@ -31,16 +32,6 @@ def worker(
     }
     command = ("celery", "--quiet", "-A", "celery_worker", "worker", "-Q", queues, *options)
     with (folder / "worker.log").open("ab") as log:
-        process = subprocess.Popen(
-            ending_with_us(python, "-m", *command),
-            cwd=folder,
-            env=environment | variables,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(60)
+        own: dict[str, Any] = {"cwd": folder, "stdout": log, "stderr": log, "start_new_session": True}
+        with running(python, "-m", *command, env=environment | variables, **own) as process:
+            yield process

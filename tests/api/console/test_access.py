@@ -21,9 +21,9 @@ from migration_service.services.undo.starting import start_undo
 from migration_service.states import ReadinessCheck
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, LogIn
+from support.rows import make_webhook
 from support.supplier_client import SupplierClient
 from support.wave_client import WaveClient
-from support.webhook_rows import make_webhook
 
 _VARIABLE = re.compile(r"<(?:[^<>]*:)?(\w+)>")
 #: What the paths of nothing that exists are made of.
