@@ -20,17 +20,9 @@ READ = (
     *("delimiter_in_quotes", "inch_sign", "small_postcode"),
 )
 NAMED = (
-    *(
-        "unclosed_quote",
-        "swallowed",
-        "text_behind_quote",
-        "too_many",
-        "too_few",
-        "unquoted_break",
-        "nul",
-        "mark",
-    ),
-    *("second_header", "wrong_byte", "blank_row", "unknown_customer", "other_customer_twice", "empty_key"),
+    *("unclosed_quote", "swallowed", "text_behind_quote", "too_many", "too_few", "unquoted_break", "nul"),
+    *("mark", "second_header", "wrong_byte", "blank_row", "unknown_customer", "other_customer_twice"),
+    "empty_key",
 )
 CHECKED = {
     "spreadsheet_ean": "invalid_ean",
@@ -166,30 +158,24 @@ class _Export:
             "born": f"{rng.randrange(1, 29):02}-{rng.randrange(1, 13):02}-{rng.randrange(1940, 2000)}",
             "email": f"k{number}@voorbeeld.example",
             "mobile": f"0612{rng.randrange(100_000, 999_999)}",
-            "status": "X" if dirt == "closed" else "A",
+            "status": "A",
             "settled_on": "30-06-2025",
             "settled": _amount(abs(settled)),
             "settled_side": "D" if settled < 0 else "C",
             "balance": _amount(-balances["ENERGY_LEDGER"]),
             "other": _amount(-balances["SERVICE_LEDGER"]),
         }
-        row |= {
+        changed = {
+            "closed": {"status": "X"},
             "us_date": {"born": "04/26/1986"},
             "day_that_is_none": {"born": "31-02-1986"},
             "year_of_two_digits": {"born": "26-04-86"},
             "words_for_number": {"mobile": "bel na 18 uur"},
             "cell_of_utf8": {"name": "Müller"},
-        }.get(dirt, {})
-        line = ";".join(row.values())
+        }
+        line = ";".join((row | changed.get(dirt, {})).values())
         content = line.encode("utf-8" if dirt == "cell_of_utf8" else "cp1252")
-        if dirt in {
-            "us_date",
-            "day_that_is_none",
-            "year_of_two_digits",
-            "words_for_number",
-            "cell_of_utf8",
-            "closed",
-        }:
+        if dirt in changed:
             self.customers.add_dirt(dirt, account, content)
         else:
             self.customers.add(content)

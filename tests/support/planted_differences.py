@@ -77,10 +77,6 @@ class Planted:
     other: Sequence[str] = ()
 
 
-def _swap(column: str, one: str, other: str) -> str:
-    return f"{column} = CASE {column} WHEN {one} THEN {other} WHEN {other} THEN {one} ELSE {column} END"
-
-
 _OTHER = "(SELECT id FROM account WHERE external_account_number = :other)"
 
 
@@ -112,7 +108,7 @@ PLANTED = [
         _FIRST,
     ),
     Planted(
-        *("transaction", _swap("amount", "10.00", "25.50")),
+        *("transaction", "amount = CASE amount WHEN 10 THEN 25.5 WHEN 25.5 THEN 10 ELSE amount END"),
         [f"{_OPEN}.0.amount", f"{_OPEN}.1.amount"],
         "period = 'OPEN'",
     ),
