@@ -1,7 +1,9 @@
 """Another PostgreSQL becomes the primary server, and no request fails."""
 
+import signal
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +21,8 @@ from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.models import AccountImportProcess, Attempt, Batch, Note
 from migration_service.services.access.operators import OperatorRole
 from migration_service.tasks.names import CREATE_SET
+from migration_service_local.servers.ports import random_free_port
+from migration_service_local.servers.process import Child, stop_children
 from support.batch_client import BatchClient
 from support.commands import Run
 from support.commands import json_of as json_of_command
@@ -27,7 +31,6 @@ from support.factories import MakeClient, close_celery, json_of
 from support.imported_account import ImportedAccount
 from support.proxy import CuttingProxy
 from support.servers import EmbeddedServers, wait_until
-from support.standby import Standby, standby_of
 from support.supplier_client import SupplierClient
 
 
@@ -154,6 +157,65 @@ def test_a_command_knows_what_became_of_its_commit(proxy: CuttingProxy, migrated
     done = run("limit", "set", "7", DATABASE_URL=through(proxy, migrated.database_url))
     assert done.exit_code == 0, done.output
     assert json_of_command(run("limit", "show", "--json"))["concurrency_limit"] == 7
+
+
+class Standby:
+    """A running standby, which replays what its primary writes."""
+
+    def __init__(self, primary: EmbeddedServers, port: int, child: Child) -> None:
+        self.primary, self.port, self.child = primary, port, child
+
+    def address(self, of: str) -> str:
+        """Return an address of the primary with the standby added. libpq chooses the one that writes."""
+        name = f"127.0.0.1:{self.primary.postgres.port}"
+        assert name in of
+        return f"{of.replace(name, f'{name},127.0.0.1:{self.port}')}?target_session_attrs=read-write"
+
+    def connect(self) -> psycopg.Connection:
+        """Connect to the standby as the superuser."""
+        url = make_url(self.primary.postgres.url).set(
+            username="postgres", password=self.primary.home.secret("postgres_password"), port=self.port
+        )
+        return psycopg.connect(url.render_as_string(hide_password=False), autocommit=True, connect_timeout=5)
+
+    def switch_over(self) -> None:
+        """Stop the primary, which waits until the standby has everything, and promote the standby."""
+        primary = self.primary.children.pop("postgres").process
+        primary.send_signal(signal.SIGINT)
+        primary.wait()
+        with self.connect() as connection:
+            connection.execute("SELECT pg_promote()")
+
+
+@contextmanager
+def standby_of(primary: EmbeddedServers) -> Iterator[Standby]:
+    """Start a standby of this primary."""
+    account, program = primary.home.account, primary.postgres.program()
+    folder, port = primary.home.server_folder("standby") / "data", random_free_port()
+    password = primary.home.secret("postgres_password")
+    source = f"postgresql://postgres:{password}@127.0.0.1:{primary.postgres.port}/postgres"
+    copied = account.run(
+        [
+            str(Path(program.arguments[0]).with_name("pg_basebackup")),
+            *("-D", str(folder), "--write-recovery-conf", "--checkpoint=fast", "--no-sync", "-d", source),
+        ],
+        environment={"LC_ALL": "C"},
+    )
+    assert copied.returncode == 0, copied.stderr
+    arguments = [
+        {str(primary.postgres.data): str(folder), f"port={primary.postgres.port}": f"port={port}"}.get(it, it)
+        for it in program.arguments
+    ]
+    own = replace(program, name="standby", arguments=arguments, folder=folder, before_start=lambda: None)
+    with primary.log.open("ab") as log:
+        standby = Standby(primary, port, Child(own, log))
+    try:
+        with primary.connect_as_superuser() as admin:
+            streams = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'"
+            wait_until(lambda: admin.execute(streams).fetchone() == (1,), "the standby follows")
+        yield standby
+    finally:
+        stop_children([standby.child])
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
 """Redis is away, full or another one, or the pool is exhausted: what works, and what is refused."""
 
+import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from unittest.mock import patch
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from redis import Redis
+from redis import Redis, RedisError
 from redis.exceptions import ResponseError
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
@@ -33,9 +34,9 @@ from migration_service.services.processing.signals import (
 from migration_service.tasks.names import CREATE_SET
 from migration_service.tasks.publishing import publish
 from migration_service.tasks.resources import WorkerResources
+from migration_service_local.servers.ports import LOOPBACK, random_free_port
 from support.factories import MakeClient, close_celery, json_of
-from support.sentinels import sentinel_of
-from support.servers import EmbeddedServers, wait_until
+from support.servers import EmbeddedServers, running, wait_until
 from support.supplier_client import SupplierClient
 
 #: Nothing listens on port 1.
@@ -166,6 +167,64 @@ def test_a_pool_without_a_free_connection_answers_503_everywhere(
     assert supplier.status("1").status_code == 404
 
 
+_VALKEY_PASSWORD = "of-both-valkeys"
+
+
+class Sentinel:
+    """Two Valkeys, one of which replicates the other, and a Sentinel that makes it the master in its place.
+
+    They are the program of these servers, in a folder of their own.
+    """
+
+    def __init__(self, servers: EmbeddedServers, folder: Path, stack: ExitStack) -> None:
+        self._binary, self._folder, self._stack = servers.valkey.program().arguments[0], folder, stack
+        self._programs: dict[int, subprocess.Popen[bytes]] = {}
+        self.master, self.replica, self.port = (random_free_port() for _ in range(3))
+        own = f"requirepass {_VALKEY_PASSWORD}\nmasterauth {_VALKEY_PASSWORD}\n"
+        self._start(self.master, own)
+        self._start(self.replica, f"{own}replicaof {LOOPBACK} {self.master}\n")
+        with self._connect(self.replica) as replica:
+            wait_until(lambda: replica.info("replication").get("master_link_status") == "up", "it follows")
+        monitor = (
+            f"sentinel monitor main {LOOPBACK} {self.master} 1\nsentinel auth-pass main {_VALKEY_PASSWORD}\n"
+            "sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 2000\n"
+        )
+        self._start(self.port, monitor, "--sentinel")
+        with Redis(LOOPBACK, self.port) as sentinel:
+            wait_until(lambda: len(sentinel.sentinel_slaves("main")) == 1, "the Sentinel knows both")
+
+    @property
+    def url(self) -> str:
+        """The address of the master, whichever it is. Nobody listens at the first Sentinel."""
+        return f"sentinel://:{_VALKEY_PASSWORD}@{LOOPBACK}:1/0?master_name=main;sentinel://{LOOPBACK}:{self.port}"
+
+    def lose_master(self) -> None:
+        self._programs[self.master].kill()
+
+    def has_failed_over(self) -> bool:
+        """Return whether the replica has become the master."""
+        with self._connect(self.replica) as replica:
+            return bool(replica.info("replication")["role"] == "master")
+
+    def _connect(self, port: int) -> Redis:
+        return Redis(LOOPBACK, port, password=_VALKEY_PASSWORD)
+
+    def _start(self, port: int, configuration: str, *options: str) -> None:
+        file = self._folder / f"{port}.conf"
+        file.write_text(f"port {port}\nbind {LOOPBACK}\nsave ''\ndir {self._folder}\n{configuration}")
+        program = running(self._binary, str(file), *options, stdout=subprocess.DEVNULL)
+        self._programs[port] = self._stack.enter_context(program)
+        with Redis(LOOPBACK, port, password=None if options else _VALKEY_PASSWORD) as started:
+            wait_until(lambda: _answers(started), f"port {port} answers")
+
+
+def _answers(redis: Redis) -> bool:
+    try:
+        return bool(redis.ping())
+    except RedisError:
+        return False
+
+
 def test_accounts_wait_for_another_master(
     embedded_servers: EmbeddedServers,
     migrated: Settings,
@@ -174,7 +233,8 @@ def test_accounts_wait_for_another_master(
     tmp_path: Path,
 ) -> None:
     held = patch.object(known_commits, "HOLD_SECONDS", 30.0)
-    with held, sentinel_of(embedded_servers, tmp_path) as sentinel:
+    with held, ExitStack() as stack:
+        sentinel = Sentinel(embedded_servers, tmp_path, stack)
         settings = replace(migrated, redis_url=sentinel.url)
         supplier = SupplierClient.create(_application(make_client(settings)), sessions)
         first, second = supplier.stage_new(2)
