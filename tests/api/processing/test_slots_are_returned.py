@@ -10,7 +10,6 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from flask import Flask
 from psycopg.sql import SQL, Identifier
 from sqlalchemy import delete, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
@@ -283,7 +282,6 @@ def test_the_beginning_is_on_disk_before_a_client_is_told_that_the_attempt_runs(
     setting: str,
 ) -> None:
     application = make_client(replace(migrated, process_wait_seconds=seconds)).application
-    assert isinstance(application, Flask)
     supplier = SupplierClient.create(application, sessions)
     (number,) = supplier.stage_new()
     with ThreadPoolExecutor() as pool:

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -43,18 +42,12 @@ from support.supplier_client import SupplierClient
 NO_REDIS = "redis://127.0.0.1:1/0"
 
 
-def _application(client: Any) -> Flask:
-    application = client.application
-    assert isinstance(application, Flask)
-    return application
-
-
 def test_without_redis_accounts_are_staged_and_read_but_not_processed(
     migrated: Settings, make_client: MakeClient, sessions: sessionmaker[Session]
 ) -> None:
     # The broker included.
     client = make_client(replace(migrated, redis_url=NO_REDIS))
-    supplier = SupplierClient.create(_application(client), sessions)
+    supplier = SupplierClient.create(client.application, sessions)
     (account,) = supplier.accounts()
     number = account["external_account_number"]
     assert supplier.validate(account).status_code == 200
@@ -145,7 +138,7 @@ def test_a_notification_is_kept_for_a_minute_and_read_once(worker_resources: Wor
 def test_a_pool_without_a_free_connection_answers_503_everywhere(
     migrated: Settings, make_client: MakeClient, sessions: sessionmaker[Session]
 ) -> None:
-    application = _application(make_client(replace(migrated, database_pool_size=1)))
+    application = make_client(replace(migrated, database_pool_size=1)).application
     supplier = SupplierClient.create(application, sessions)
     with application.app_context():
         own = resources().Session
@@ -236,7 +229,7 @@ def test_accounts_wait_for_another_master(
     with held, ExitStack() as stack:
         sentinel = Sentinel(embedded_servers, tmp_path, stack)
         settings = replace(migrated, redis_url=sentinel.url)
-        supplier = SupplierClient.create(_application(make_client(settings)), sessions)
+        supplier = SupplierClient.create(make_client(settings).application, sessions)
         first, second = supplier.stage_new(2)
 
         assert supplier.process(first).status_code == 202
