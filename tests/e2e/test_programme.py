@@ -26,7 +26,7 @@ from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service_local.samples import generate_accounts
 from support.browser import LIGHT, Visitor, needs_chromium
 from support.console_steps import book_of, log_in
-from support.deliveries import PAID, pay
+from support.deliveries import PAID, pay, read_new_numbers
 
 pytestmark = [needs_chromium, pytest.mark.long]
 
@@ -220,7 +220,7 @@ def test_a_programme_is_run_from_the_check_to_the_go_live_by_the_console_alone(l
 
     # One account has changed, one is new, one has vanished, and a file of payments is wrong.
     lead.open("reconciliation/")
-    before = _numbers(lead)
+    before = read_new_numbers(lead.download("External and new numbers"))
     _see_wave(lead, plan, 1)
     lead.follow("The batch, with its errors")
     lead.follow("All lines")
@@ -266,7 +266,7 @@ def test_a_programme_is_run_from_the_check_to_the_go_live_by_the_console_alone(l
     if lead.page.locator("text=Compare all created accounts").count():
         lead.follow("Compare all created accounts")
     expect(lead.page.locator(".lead")).to_contain_text("Nothing is open. Every value of")
-    numbers = _numbers(lead)
+    numbers = read_new_numbers(lead.download("External and new numbers"))
     assert len(numbers) >= ACCOUNTS - 2
     lead.open("")
     report = lead.download("Report")
@@ -332,11 +332,3 @@ def _write(lead: Lead, name: str, items: Iterable[dict[str, Any]]) -> Path:
     file = lead.folder / name
     file.write_bytes(b"\n".join(map(msgspec.json.encode, items)))
     return file
-
-
-def _numbers(lead: Lead) -> dict[str, str]:
-    """Download the new number of each account by the old one."""
-    with lead.download("External and new numbers").open(newline="") as lines:
-        return {
-            row["external_account_number"]: row["service_account_number"] for row in csv.DictReader(lines)
-        }

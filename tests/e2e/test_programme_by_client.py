@@ -4,7 +4,6 @@ MIGRATION_SERVICE_PROGRAMME=5000 runs it with as many accounts as the page has, 
 lead starts it. Otherwise they are forked from a process that has imported everything.
 """
 
-import csv
 import os
 import secrets
 import subprocess
@@ -21,7 +20,7 @@ from documentation.warm_command import warm_command
 from drill.scene import TEAM, Scene
 from migration_service.services.setup.suppliers import create_import_supplier
 from support.client_command import environment_of
-from support.deliveries import BOOK, PAID, SECOND, WRONG, numbers_in
+from support.deliveries import BOOK, PAID, SECOND, WRONG, numbers_in, read_new_numbers
 
 pytestmark = pytest.mark.long
 
@@ -43,7 +42,7 @@ def test_a_programme_is_run_by_the_command_alone_as_its_page_says(scene: Scene, 
     assert not missing
 
     first, second = numbers_in(tmp_path / BOOK), numbers_in(tmp_path / SECOND)
-    before, after = _numbers(tmp_path / "before.csv"), _numbers(tmp_path / "numbers.csv")
+    before, after = (read_new_numbers(tmp_path / it) for it in ("before.csv", "numbers.csv"))
     assert after.keys() == second
     assert len(second - first) >= 1
     assert len(first - second) >= 1
@@ -105,11 +104,3 @@ def _run(scene: Scene, folder: Path, commands: str) -> str:
 
 #: What the supplier does between two commands of the lead.
 _DELIVER = f'deliver() {{ PYTHONPATH="{ROOT / "tests"}" "{sys.executable}" -m support.deliveries; }}'
-
-
-def _numbers(file: Path) -> dict[str, str]:
-    """Return the new number of each account by the old one, of a file that the command has written."""
-    with file.open(newline="") as lines:
-        return {
-            row["external_account_number"]: row["service_account_number"] for row in csv.DictReader(lines)
-        }

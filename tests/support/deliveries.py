@@ -3,6 +3,7 @@
 Run as a program, it writes the later files beside `book.ndjson.gz`, of which it breaks some lines.
 """
 
+import csv
 import gzip
 import json
 from collections.abc import Iterable
@@ -51,6 +52,12 @@ def deliver(folder: Path) -> None:
 def numbers_in(file: Path) -> set[str]:
     """Return the numbers of the accounts of a file."""
     return {it["external_account_number"] for it in _read(file)}
+
+
+def read_new_numbers(file: Path) -> dict[str, str]:
+    """Return the new number of each account by the old one, of a file that the service has written."""
+    with file.open(newline="") as lines:
+        return {it["external_account_number"]: it["service_account_number"] for it in csv.DictReader(lines)}
 
 
 def pay(code: str, number: str, amount: Decimal) -> dict[str, Any]:

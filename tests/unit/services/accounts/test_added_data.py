@@ -85,15 +85,6 @@ def test_days_are_open_after_the_last_settlement_until_today(
         assert (period.has(day), period.nearest(day)) == (False, nearest)
 
 
-def _add(session: Session, account: added_data.OpenAccount, *ids: str, **more: str) -> None:
-    payment = {"transaction_date": datetime.now(UTC).date(), "amount": 1, "type": "PAYMENT"}
-    transactions = [payment | {"transaction_id": it, **more} for it in ids]
-    addition = added_data.Addition(account, {"transactions": transactions})
-    add_transactions_to_accounts(
-        session, [addition], check_previously_added=True, force_add_to_current_statement=False
-    )
-
-
 def test_each_account_has_its_own_ledgers_in_their_order(
     session: Session, another: ImportedAccount, known: KnownSupplier, opened: added_data.OpenAccount
 ) -> None:
@@ -116,7 +107,12 @@ def test_each_account_has_its_own_ledgers_in_their_order(
         (with_two.id, "GAS"): "GAS",
         (with_two.id, "WATER"): "ELECTRICITY",
     }
-    _add(session, with_two, "T1", supply_type="GAS")
+    payment = {"transaction_id": "T1", "transaction_date": datetime.now(UTC).date(), "amount": 1}
+    payment |= {"type": "PAYMENT", "supply_type": "GAS"}
+    addition = added_data.Addition(with_two, {"transactions": [payment]})
+    add_transactions_to_accounts(
+        session, [addition], check_previously_added=True, force_add_to_current_statement=False
+    )
     balances = select(Ledger.ledger_code, Ledger.ledger_balance)
     assert {row.ledger_code: row.ledger_balance for row in session.execute(balances)} == {
         "FIRST": 10,
