@@ -218,7 +218,9 @@ class EmbeddedServers:
         self.start("valkey")
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._cleaner is not None:
             self._cleaner.close()
         self._redis.close()
