@@ -20,7 +20,6 @@ _ALL = [*CORRECTED, *BREAKING]
 _METERS = "supply_addresses.0.meter_points.0.meters"
 _EAN, _WRONG = "supply_addresses.0.meter_points.0.ean", "871685920001232917"
 _BORN = "customers.0.date_of_birth"
-_FROM_DATE = "supply_addresses.0.customer_at_supply_address_from_date"
 
 
 def _find(payload: Any) -> list[ErrorItem]:
