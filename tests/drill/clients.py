@@ -345,7 +345,7 @@ class Supplier(Client):
             raise TimeoutError("no result within the time that anything may take")
         request_id = uuid.uuid4().hex
         headers = {**step.request.headers, "X-Request-ID": request_id}
-        answer = super()._send(replace(step, request=replace(step.request, headers=headers, query={})))
+        answer = super()._send(replace(step, request=replace(step.request, headers=headers)))
         if self._question is not None and step.request.authorized:
             self._note(self._question, request_id, invoked, answer)
         self._journal.answered(step.request, answer)
