@@ -102,16 +102,11 @@ class BatchClient:
 
     def get(self, batch_id: str) -> dict[str, Any]:
         """GET /batches/<id>/."""
-        answer = self.supplier.get(f"/batches/{batch_id}/")
-        assert answer.status_code == 200, answer.text
-        report: dict[str, Any] = answer.json  # type: ignore[assignment]
-        return report
+        return dict(self.supplier.read(f"/batches/{batch_id}/"))
 
     def results(self, batch_id: str, query: str = "") -> list[dict[str, Any]]:
         """GET /batches/<id>/results/ as NDJSON."""
-        answer = self.supplier.get(f"/batches/{batch_id}/results/{query}")
-        assert answer.status_code == 200, answer.text
-        return [msgspec.json.decode(line) for line in answer.data.splitlines()]
+        return list(self.supplier.read(f"/batches/{batch_id}/results/{query}"))
 
     def change(self, batch_id: str, action: str) -> TestResponse:
         """POST /batches/<id>/<action>/."""

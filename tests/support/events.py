@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -40,9 +39,7 @@ def check_data(type_: str, data: dict[str, Any]) -> None:
 
 def read_feed(supplier: SupplierClient, **query: Any) -> list[dict[str, Any]]:
     """Return the events of the feed, as NDJSON."""
-    answer = supplier.get("/events/", query_string=query, headers=NDJSON)
-    assert answer.status_code == 200, answer.text
-    events = [msgspec.json.decode(line) for line in answer.data.splitlines()]
+    events = list(supplier.read("/events/", query_string=query, headers=NDJSON))
     for event in events:
         check_data(event["type"], event["data"])
     return events

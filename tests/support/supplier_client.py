@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
+import msgspec
 from flask import Flask
 from sqlalchemy import ColumnElement, and_, select
 from sqlalchemy.orm import Session as OrmSession
@@ -122,6 +123,14 @@ class SupplierClient:
     def get(self, path: str, **kwargs: Any) -> TestResponse:
         """GET below /v1/data-import, with the token."""
         return self._call("GET", path, **kwargs)
+
+    def read(self, path: str, **kwargs: Any) -> Any:
+        """Return the JSON of what has to be there, or of each of its lines."""
+        answer = self.get(path, **kwargs)
+        assert answer.status_code == 200, answer.text
+        if answer.mimetype == "application/x-ndjson":
+            return [msgspec.json.decode(line) for line in answer.data.splitlines()]
+        return answer.json
 
     def pages(self, path: str) -> list[Any]:
         """Return each page of a list, as the Link headers lead through it."""

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 from uuid import UUID
 
-import msgspec
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
@@ -71,9 +70,7 @@ class _JobClient:
         return self.get(job_id)
 
     def get(self, job_id: str) -> dict[str, Any]:
-        answer = self.supplier.get(f"{self.path}{job_id}/")
-        assert answer.status_code == 200, answer.text
-        return dict(answer.json or {})
+        return dict(self.supplier.read(f"{self.path}{job_id}/"))
 
 
 class GoLiveClient(_JobClient):
@@ -83,9 +80,7 @@ class GoLiveClient(_JobClient):
     def owned(self, owner: str) -> list[str]:
         """The numbers of the accounts of an owner."""
         path = f"/imported-account-import-processes/{self.supplier.code}/?owner={owner}"
-        answer = self.supplier.get(path)
-        assert answer.status_code == 200, answer.text
-        return [it["external_account_number"] for it in answer.json or ()]
+        return [it["external_account_number"] for it in self.supplier.read(path)]
 
 
 class UndoClient(_JobClient):
@@ -112,9 +107,7 @@ class UndoClient(_JobClient):
 
     def outcomes(self, undo_id: str, query: str = "") -> list[dict[str, Any]]:
         """GET /undos/<id>/results/ as NDJSON."""
-        answer = self.supplier.get(f"/undos/{undo_id}/results/{query}")
-        assert answer.status_code == 200, answer.text
-        return [msgspec.json.decode(line) for line in answer.data.splitlines()]
+        return list(self.supplier.read(f"/undos/{undo_id}/results/{query}"))
 
     def reasons(self, undo_id: str) -> list[list[str]]:
         """Why each account was kept; an empty list for one that was reverted."""

@@ -60,8 +60,7 @@ class WaveClient:
 
     def get(self, plan: dict[str, Any]) -> dict[str, Any]:
         """GET /wave-plans/<id>/."""
-        report: dict[str, Any] = self.supplier.get(f"/wave-plans/{plan['plan_id']}/").json  # type: ignore[assignment]
-        return report
+        return dict(self.supplier.read(f"/wave-plans/{plan['plan_id']}/"))
 
     def states(self, plan: dict[str, Any]) -> list[str]:
         return [wave["state"] for wave in self.get(plan)["waves"]]
