@@ -6,11 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from tempfile import TemporaryFile
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID
 
 import psycopg
 import pytest
 from sqlalchemy import select
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service import models
@@ -236,6 +238,20 @@ def test_an_account_that_ends_the_connection_fails_after_five_tries_and_the_othe
     told = worker_resources.redis.lpop(signals.NOTIFICATION_KEY.format(waiting.ids[1]))
     assert told == signals.ASK_DATABASE.encode(), "its request reads the reason"
     assert worker_resources.redis.zscore("migration:slots", str(waiting.ids[1])) is None
+
+
+def test_a_connection_that_is_lost_before_anything_was_taken_is_no_accounts_fault(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    waiting = wait_for_workers(supplier, 2)
+
+    def lose(transaction: OpenTransaction) -> list[Any]:
+        return transaction.execute("SELECT pg_terminate_backend(pg_backend_pid())", {})
+
+    with patch.object(attempts, "take_set", lose), pytest.raises(OperationalError):
+        create_all(worker_resources)
+    assert waiting.tries() == [1, 1]
+    assert create_all(worker_resources) == (2, 0), "none has to run alone"
 
 
 def test_payloads_of_older_rules_are_set_apart_and_the_others_created(

@@ -11,6 +11,7 @@ These functions open their own transactions, because each step has to be committ
 
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 from uuid import UUID
 
 from redis import Redis
@@ -44,6 +45,7 @@ def perform_set(
     that were in an earlier set run alone, so that an attempt that crashes its worker does so in one set only.
     """
     ended: list[EndedAttempt] = []
+    taken: list[Any] = []
     others: list[UUID] | None = None
     if not redelivered:
         try:
@@ -55,7 +57,8 @@ def perform_set(
                 together = [row for row in taken if row.id in new and not row.unchecked_payload]
                 ended = attempts.create_set(transaction, together)
         except DBAPIError as error:
-            if not (is_refusal(error) or is_lost(sessions, error)):
+            # A connection that is lost before anything was taken says nothing of an account.
+            if not (taken and (is_refusal(error) or is_lost(sessions, error))):
                 raise
             ended = []  # the connection may have ended at the commit
         others = list({row.id for row in taken} - {it.attempt.id for it in ended})
