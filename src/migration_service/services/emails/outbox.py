@@ -192,9 +192,11 @@ def has_work(session: Session) -> bool:
 
 def hold_due(session: Session, kind: Kind) -> int:
     """Postpone all due messages, because no mail server is set. Return their number."""
-    due = update(kind).where(kind.state == EmailState.PENDING, kind.next_try_at <= func.now())
-    later = due.values(next_try_at=func.now() + text(f"interval '{WAIT}'"))
-    return len(session.scalars(later.returning(kind.id)).all())
+    # Two sweeps at once never wait for each other.
+    due = select(kind.id).where(kind.state == EmailState.PENDING, kind.next_try_at <= func.now())
+    later = update(kind).where(kind.id.in_(due.with_for_update(skip_locked=True)))
+    held = later.values(next_try_at=func.now() + text(f"interval '{WAIT}'")).returning(kind.id)
+    return len(session.scalars(held).all())
 
 
 def _in(seconds: float) -> object:
