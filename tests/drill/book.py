@@ -100,10 +100,12 @@ def _go_live(supplier: Supplier, journal: Journal, book: Sequence[Order]) -> Non
     began = time.monotonic()
     with suppress(WaveStateConflict):  # it was started by a lost answer
         supplier.start_wave(plan.plan_id, 1)
-    while (found := supplier.get_plan(plan.plan_id).waves[0]).state != "CLEAN":
-        if found.state not in ("WAITING", "RUNNING", "RECONCILING"):
-            raise ValueError(f"a wave is {found.state}")
+    # An account that is undone before the plan has ended keeps it open, and no other one can be made.
+    while not (planned := supplier.get_plan(plan.plan_id)).finished_at:
+        if planned.waves[0].state not in ("WAITING", "RUNNING", "RECONCILING", "CLEAN"):
+            raise ValueError(f"a wave is {planned.waves[0].state}")
         time.sleep(0.3)
+    found = planned.waves[0]
     _note_all(book, supplier.read(operations.get_batch_results(found.batch_id)), journal, began)
     target = {"plan_id": plan.plan_id, "number": 1}
     it = supplier.start_go_live(import_supplier=SUPPLIER, wave=target)
