@@ -2,9 +2,11 @@
 
 import json
 import shutil
+import time
 import zipfile
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +26,7 @@ from migration_service.doctor.examination import check_disks, check_redis, check
 from migration_service.doctor.work_checks import check_statements
 from migration_service.services.processing.slots import LiveAttempt, Slots
 from migration_service.services.setup.limits import set_concurrency_limit
+from migration_service.tasks.names import KEY_PREFIX
 from migration_service_local.servers.postgres import DATABASE
 from support.commands import Run
 from support.servers import EmbeddedServers
@@ -91,6 +94,53 @@ def test_slots_without_attempts_and_a_limit_that_was_lowered_are_lines(
     ] == said
     limited = "no limit" if limit is None else f"limit {limit}"
     assert found[0].seen.startswith(f"{held} held, attempts in progress: 0, {limited}")
+
+
+@pytest.mark.parametrize(("seconds", "verdict"), [(60.0, "ok"), (60.1, "warning")])
+def test_a_transaction_that_holds_events_back_for_a_minute_is_a_line(
+    parts: ServiceParts, monkeypatch: pytest.MonkeyPatch, seconds: float, verdict: str
+) -> None:
+    holder = SimpleNamespace(seconds=seconds, name="session 1", end_with="SELECT 1")
+    monkeypatch.setattr(work_checks, "find_holder", lambda _session: holder)
+    assert [it.verdict for it in work_checks.check_events(parts)] == [verdict]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_sent", "said"),
+    [
+        (25, False, [("ok", "the sweep ran")]),
+        (35, False, [("wrong", "the last sweep was")]),
+        (35, True, [("ok", "sends messages"), ("wrong", "the last sweep was")]),
+    ],
+)
+def test_a_beat_that_sends_nothing_and_a_worker_that_takes_nothing_are_told_apart(
+    parts: ServiceParts, monkeypatch: pytest.MonkeyPatch, seconds: int, *, is_sent: bool, said: list[Any]
+) -> None:
+    queue = f"{KEY_PREFIX}maintenance"
+    parts.redis.lpush(queue, "earlier")
+    arrive = partial(parts.redis.lpush, queue, "later") if is_sent else lambda: 0
+    monkeypatch.setattr(time, "sleep", lambda _seconds: arrive())
+    Slots(parts.redis).reconcile([])
+    parts.redis.hincrby("migration:slots:state", "reconciled_at", -seconds * 1_000)
+    found = list(work_checks.check_beat(parts))
+    assert [(it.verdict, it.seen[: len(seen)]) for it, (_, seen) in zip(found, said, strict=True)] == said
+
+
+@pytest.mark.parametrize(("processes", "said"), [(2, []), (3, ["warning"])])
+def test_more_processes_of_batches_than_an_organisation_has_chunks_are_a_line(
+    parts: ServiceParts, monkeypatch: pytest.MonkeyPatch, processes: int, said: list[str]
+) -> None:
+    answers = SimpleNamespace(
+        active_queues=lambda: {"a": [{"name": "batch"}], "b": [{"name": "vendors"}]},
+        stats=lambda: {it: {"pool": {"max-concurrency": processes}} for it in "ab"},
+    )
+    monkeypatch.setattr(parts.celery.control, "inspect", lambda **_options: answers)
+    monkeypatch.setattr(parts, "settings", replace(parts.settings, batch_chunks_in_flight=2))
+    found = [it for it in work_checks.check_workers(parts) if it.part == "queue batch"]
+    assert [it.verdict for it in found] == ["ok", *said]
+    assert found[-1].advice == (
+        "Set MIGRATION_SERVICE_BATCH_CHUNKS_IN_FLIGHT to 6 for all workers." if said else ""
+    )
 
 
 def test_disks_that_are_nearly_full_or_full_are_lines(

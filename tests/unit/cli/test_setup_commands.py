@@ -8,9 +8,11 @@ from importlib.metadata import version
 import pytest
 from click.testing import CliRunner
 from sqlalchemy import delete, text
+from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.cli import COMMANDS, main
+from migration_service.cli.session import CannotRunError, open_session
 from migration_service.config import Settings
 from migration_service.db.needed_tables import NEEDED
 from migration_service.models import ImportSupplier, OperationsTeam
@@ -56,6 +58,16 @@ def test_what_is_removed_while_a_command_waits_for_it_is_told_in_a_sentence(
     assert result.exit_code == 1
     assert "does not exist" in result.stderr
     assert "SQLSTATE" not in result.output
+
+
+def test_an_error_of_the_database_is_one_line_and_only_a_missing_table_is_told_as_one(
+    migrated: Settings,
+) -> None:
+    stop = "DO $$ BEGIN RAISE E'stopped\\nfor good' USING ERRCODE = 'query_canceled'; END $$"
+    with pytest.raises(CannotRunError, match=r"reports: stopped\Z"), open_session(migrated) as session:
+        session.execute(text(stop))
+    with pytest.raises(ProgrammingError, match="nothing"), open_session(migrated) as session:
+        session.execute(text("SELECT nothing"))
 
 
 def test_a_database_without_the_tables_is_reported(run: Run, migrated: Settings) -> None:

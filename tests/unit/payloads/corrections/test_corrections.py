@@ -7,13 +7,14 @@ import pytest
 from marshmallow import missing
 
 from migration_payloads.corrections import catalogue
-from migration_payloads.corrections.fixing import apply
+from migration_payloads.corrections.fixing import apply, fix_account
 from migration_payloads.corrections.place import find_place
-from migration_payloads.errors import ErrorItem
+from migration_payloads.errors import Confidence, ErrorItem
 from migration_payloads.profile import Profile
 from migration_payloads.rules.catalogue import RULES, check_account
 from migration_payloads.schemas.account import load_account
 from migration_payloads.schemas.json import encode_json, parse_json
+from migration_payloads.validation import ValidatedAccount
 from unit.payloads.examples import ABSENT, BREAKING, CORRECTED, TODAY, Example, make_account
 
 _ALL = [*CORRECTED, *BREAKING]
@@ -149,3 +150,24 @@ def test_only_so_many_findings_of_an_answer_have_suggestions() -> None:
     others = [ErrorItem("ledger_missing", "", "ledgers")]
     assert "ledger_missing" not in catalogue.CODES
     assert catalogue.add_suggestions(b"not read", others) == others
+
+
+@pytest.mark.parametrize(
+    ("changes", "item", "times"),
+    [
+        ({}, ErrorItem("customer_required", "", "customers"), 1),
+        (
+            {"ledgers.0.identifiers": ["1", "2"]},
+            ErrorItem("unknown_ledger_identifiers", "", "ledgers.0.identifiers.0"),
+            2,
+        ),
+    ],
+)
+def test_a_correction_in_vain_is_not_tried_again_unless_it_takes_from_a_list(
+    changes: dict[str, Any], item: ErrorItem, times: int
+) -> None:
+    account = ValidatedAccount({}, [item])
+    applied, _ = fix_account(
+        make_account(changes), account, lambda _group: Confidence.GUESS, lambda _payload: account
+    )
+    assert len(applied) == times

@@ -1,6 +1,6 @@
 """What is compared, and which accounts a comparison has read, to the microsecond."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
 from migration_service.models import ComparedAccount, Comparison, ReceiptException
-from migration_service.services.reconciliation.comparisons import start_comparison
+from migration_service.services.reconciliation.comparisons import estimate_time_left, start_comparison
 from migration_service.services.reconciliation.receipts import count_unproven, list_named_exceptions
 from migration_service.services.reconciliation.verdict import judge
 from migration_service.services.setup.suppliers import KnownSupplier
@@ -139,3 +139,12 @@ def test_what_was_undone_since_a_comparison_began_is_counted(
         process = rows.make_process(session, owner, number, state="PENDING")
         add_undo_line(session, add_undo(session, owner), 1, process.id, number, **values)
     assert [judge(session, known.id, it).undone_since for it in (None, batch.id)] == [2, 1]
+
+
+@pytest.mark.parametrize(("done", "hours"), [(0, None), (4, 3.0), (16, 0.0), (20, 0.0)])
+def test_the_time_left_of_a_comparison_is_that_of_what_is_left(
+    session: Session, done: int, hours: float | None
+) -> None:
+    begun = Comparison(items=16, done=done, started_at=datetime.now(UTC) - timedelta(hours=1))
+    left = estimate_time_left(session, begun)
+    assert (left and round(left / 3_600, 1)) == hours
