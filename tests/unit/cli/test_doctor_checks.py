@@ -6,7 +6,6 @@ import time
 import zipfile
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -118,8 +117,12 @@ def test_a_beat_that_sends_nothing_and_a_worker_that_takes_nothing_are_told_apar
 ) -> None:
     queue = f"{KEY_PREFIX}maintenance"
     parts.redis.lpush(queue, "earlier")
-    arrive = partial(parts.redis.lpush, queue, "later") if is_sent else lambda: 0
-    monkeypatch.setattr(time, "sleep", lambda _seconds: arrive())
+
+    def arrive(_seconds: float) -> None:
+        if is_sent:
+            parts.redis.lpush(queue, "later")
+
+    monkeypatch.setattr(time, "sleep", arrive)
     Slots(parts.redis).reconcile([])
     parts.redis.hincrby("migration:slots:state", "reconciled_at", -seconds * 1_000)
     found = list(work_checks.check_beat(parts))
