@@ -44,7 +44,7 @@ def test_a_plan_has_to_come_again_while_another_one_is_being_made(waves: WaveCli
 
 def test_the_waves_of_a_plan_are_within_the_quota_of_open_batches(waves: WaveClient) -> None:
     waves.stage(3)
-    with patch("migration_service.blueprints.waves.BatchQuotas", lambda *_: BatchQuotas(2, 10**9)):
+    with patch("migration_service.blueprints.batch_upload.BatchQuotas", lambda *_: BatchQuotas(2, 10**9)):
         answer = waves.post_plan({"size": 1}, {"size": 1}, REST)
         assert (answer.status_code, answer.json["code"]) == (429, "too_many_open_batches")
         assert waves.supplier.get("/wave-plans/").json == []

@@ -57,7 +57,7 @@ def _preview(wanted: str, counted: str, *, added: bool = False) -> TextClause:
                (SELECT coalesce(jsonb_agg(jsonb_build_object(
                     'code', code, 'accounts', blocker.accounts, 'examples', ARRAY(
                         SELECT external_account_number FROM judged
-                        WHERE blocker.code = ANY (blockers) LIMIT {EXAMPLES}))
+                        WHERE blocker.code = ANY (blockers) ORDER BY 1 LIMIT {EXAMPLES}))
                     ORDER BY blocker.accounts DESC, code), '[]')
                 FROM blocker) AS blockers
         FROM judged""")
