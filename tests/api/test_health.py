@@ -227,11 +227,13 @@ def test_a_replication_slot_that_nobody_reads_is_in_the_metrics_of_the_services_
 ) -> None:
     with servers.connect_as_superuser() as admin:
         admin.execute("SELECT pg_create_physical_replication_slot('backup', true)")
+        admin.execute("SELECT pg_create_physical_replication_slot('passing', true, true)")
         admin.execute("SELECT pg_switch_wal()")
         client = make_client(own_settings)
         shown = client.get("/metrics", environ_overrides={"REMOTE_ADDR": "127.0.0.1"}).text
         admin.execute("SELECT pg_drop_replication_slot('backup')")
     assert 'migration_replication_slot_active{slot="backup"} 0.0' in shown
+    assert "passing" not in shown, "one that ends with its session"
     (held,) = re.findall(
         r'^migration_replication_slot_held_bytes\{slot="backup"\} (.+)$', shown, re.MULTILINE
     )

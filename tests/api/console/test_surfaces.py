@@ -421,7 +421,7 @@ def test_a_comparison_that_takes_longer_than_a_request_is_finished_by_workers(
     celery.set_current()
     celery.loader.import_default_modules()
     supplier = batches.supplier
-    batches.run(supplier.accounts(5))
+    batch_id = batches.run(supplier.accounts(5))["batch_id"]
     with supplier.Session.begin() as session:
         ledgers = select(Account.id).where(Account.import_supplier_id == supplier.known().id)
         session.execute(update(Ledger).where(Ledger.account_pk.in_(ledgers)).values(ledger_code="OTHER"))
@@ -464,6 +464,9 @@ def test_a_comparison_that_takes_longer_than_a_request_is_finished_by_workers(
     assert (found["differing"], found["compared"], len(found["differences"])) == (5, 5, 5)
     wrong = supplier.get(f"{path}?comparison=none")
     assert (wrong.status_code, (wrong.json or {})["errors"][0]["attr"]) == (400, "comparison")
+    of_batch = supplier.get(f"{path}?batch={batch_id}")
+    assert of_batch.status_code == 202
+    assert f"?batch={batch_id}&comparison=" in of_batch.headers["Location"]
 
 
 def _work_and_be_killed(*arguments: Any, **more: Any) -> None:
