@@ -49,7 +49,10 @@ class _Clock(datetime):
         (percent, {(995, 1000): "99.5%", (999_999, 10**6): "99.9%"}),
         # A duration is in the unit that suits it.
         (duration, {(None,): DASH, (0,): "0 s", (99.4,): "99 s", (100,): "2 min", (6_000,): "1 h 40 min"}),
-        (duration, {(172_800,): "2 days", (259_200,): "3 days"}),
+        (
+            duration,
+            {(86_400,): "24 h 0 min", (172_740,): "47 h 59 min", (172_800,): "2 days", (259_200,): "3 days"},
+        ),
     ],
 )
 def test_numbers(console_app: Flask, show: Callable[..., str], shown: dict[tuple[Any, ...], str]) -> None:
