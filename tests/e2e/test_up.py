@@ -160,11 +160,12 @@ def test_passwords_are_on_no_command_line(scene: Scene) -> None:
         assert secret not in command_lines
 
 
-def test_other_servers_can_replace_the_embedded_ones(home: Path, migrated: Settings) -> None:
+def test_other_servers_and_another_key_can_replace_those_of_the_home_folder(home: Path, migrated: Settings) -> None:
     own = {
         "DATABASE_URL": migrated.database_url,
         "MIGRATION_SERVICE_OWNER_DATABASE_URL": migrated.owner_database_url,
         "REDIS_URL": migrated.redis_url,
+        "MIGRATION_SERVICE_SECRET_KEY": "the key of an operator, of 32 letters",
     }
     # Another test, in another process of pytest, takes the usual ports.
     ports = ("--port", str(random_free_port()), "--flower-port", str(random_free_port()))
