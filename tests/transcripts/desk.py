@@ -9,7 +9,8 @@
     call METHOD PATH WORD… calls the interface below /v1/data-import with the supplier's token, or a path that
                            begins with /v1/. A word `Name:value` is a header, `@FILE` the body, any other word
                            the body, as JSON
-    sql STATEMENT          reads or changes rows behind the service's back
+    sql STATEMENT          reads or changes rows behind the service's back, in the order of their texts unless
+                           it has one
     find TEXT              lists the tables that have this text in any column
     as NAME                the operator of the following commands, who logs in if need be; the supplier, by
                            its code or one of its keys, of the following calls, or nobody
@@ -305,7 +306,8 @@ class Desk:
         with self._waves.batches.resources.Session.begin() as session:
             found = session.connection().execute(text(statement))
             rows = found.all() if found.returns_rows else []
-        return "".join("\t".join(str(it) for it in row) + "\n" for row in rows), 0
+        lines = ["\t".join(str(it) for it in row) + "\n" for row in rows]
+        return "".join(lines if "ORDER BY" in statement else sorted(lines)), 0
 
     def _set(self, *given: str) -> tuple[str, int]:
         app = self._waves.supplier.app
