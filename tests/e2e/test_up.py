@@ -160,7 +160,7 @@ def test_passwords_are_on_no_command_line(scene: Scene) -> None:
         assert secret not in command_lines
 
 
-def test_other_servers_and_another_key_can_replace_those_of_the_home_folder(home: Path, migrated: Settings) -> None:
+def test_other_servers_and_another_key_replace_those_of_the_folder(home: Path, migrated: Settings) -> None:
     own = {
         "DATABASE_URL": migrated.database_url,
         "MIGRATION_SERVICE_OWNER_DATABASE_URL": migrated.owner_database_url,
