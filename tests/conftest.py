@@ -189,7 +189,7 @@ def redis_url(embedded_servers: EmbeddedServers) -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def _quick() -> Iterator[None]:
-    """Keep nothing, as tests change rows with services, and wait shorter for a database."""
+    """Keep no callers or suppliers in memory, as tests change their rows, and wait less for a database."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reference, "KEPT_SECONDS", 0.0)
         patch.setattr(known_commits, "HOLD_SECONDS", 1.0)

@@ -69,7 +69,7 @@ def check_loaded(loaded: LoadedAccount, profile: Profile, time_zone: str) -> Val
         return account
     faulty = [error.attr for error in loaded.errors if error.attr]
     today = today_in(time_zone)
-    # Writing it costs less than what the rules need not look for then.
+    # Writing the JSON costs less than the searches that it spares the rules.
     for finding in check_account(loaded.data, profile=profile, today=today, faulty=faulty, text=account.json):
         found = account.errors if finding.severity is Severity.ERROR else account.warnings
         found.append(finding.error_item())

@@ -95,7 +95,7 @@ class Order:
 
 @dataclass(slots=True)
 class Journal:
-    """The record of all suppliers, which many threads write. To count takes the lock."""
+    """The record of all suppliers, which many threads write. Only who counts needs the lock."""
 
     orders: list[Order] = field(default_factory=list)
     #: One for each request, also if it was sent again.

@@ -292,7 +292,7 @@ class Desk:
         resources = self._waves.batches.resources
         with resources.Session() as session:
             attempt = AccountImportProcess.attempt_id
-            running = session.scalars(select(attempt).where(attempt.is_not(None))).all()
+            running = session.scalars(select(attempt).where(attempt.is_not(None)).order_by(attempt)).all()
         done = {it: perform_attempt(resources.Session, it) for it in running if it}
         numbers = {it: ended.service_account_number for it, ended in done.items() if ended}
         notify(resources.redis, resources.slots, numbers)

@@ -24,7 +24,7 @@ class Correction:
     correct: _Correct
 
     def fits(self, place: Place) -> bool:
-        """Return whether the correction is for values like this one. Its codes are asked before."""
+        """Return whether the correction is for values like this one. `suggest` has looked at its codes."""
         if self.fields and not isinstance(place.field, self.fields):
             return False
         return self.longest is None or (isinstance(place.value, str) and len(place.value) <= self.longest)

@@ -21,7 +21,7 @@ class CheckedAccount:
     """Account data, with lists of its parts. Each list has pairs of an object and its path.
 
     `data` is the payload as loaded by the schema (section 2.3): dates are dates, amounts are Decimal. `text`
-    is the same as JSON, if it was written, which shows fast that the texts and the dates are usual.
+    is the same as JSON, or None: one look at it shows whether all texts and dates are usual.
     Creating the lists costs a few microseconds, and saves each rule from traversing the payload.
     """
 

@@ -79,8 +79,8 @@ def check_account(
     `data` is account data as loaded by the schema (section 2.3), even from a refused payload. Any key may be
     missing, and a rule whose values are missing finds nothing. `faulty` has the (dot-delimited) paths at
     which the schema already reported an error. Nothing else is reported there or below. Under the strict
-    profile every finding but a notice is an error. A rule yields at most
-    `MAX_ERRORS` + 1 findings. `text` is the data as JSON, if it was written.
+    profile every finding but a notice is an error. A rule yields at most `MAX_ERRORS` + 1 findings. `text` is
+    the data as JSON, or None if the caller does not have it.
     """
     account = CheckedAccount(data, today, faulty, text)
     strict = profile is Profile.STRICT

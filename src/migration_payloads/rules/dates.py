@@ -15,7 +15,7 @@ FIRST_DAY = date(1900, 1, 2)
 #: The first day that is too late to be meant. Systems write 2999-12-31 or 9999-12-31 for no end, or none.
 NO_DAY = date(2900, 1, 1)
 
-#: What a period says besides its dates, by its kind, as far as nothing of it is required.
+#: The optional values of a period besides its dates, by its kind. A kind that has none is not checked.
 _SAYS: dict[str | int, tuple[str, ...]] = {
     kind: tuple(
         name

@@ -78,7 +78,7 @@ def find_repeated(items: Iterable[tuple[Place, Item]], field: str) -> Iterator[t
 
 
 def find_repeated_in(items: Sequence[Item], field: str) -> Iterable[tuple[int, Any, int]]:
-    """Return the same of a list that nearly always has one item. The places are indexes."""
+    """Return what `find_repeated` yields for a list, by index. One item, as in most lists, costs nothing."""
     return find_repeated(enumerate(items), field) if len(items) > 1 else ()
 
 

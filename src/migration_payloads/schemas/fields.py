@@ -267,7 +267,8 @@ class Objects(_Items, fields.Nested):
     ) -> Any:
         if value == [] and not self.empty:
             raise self.make_error("empty")
-        return self._load_items(value, lambda item: load_object(self.schema, item))
+        schema = self.schema
+        return self._load_items(value, lambda item: load_object(schema, item))
 
 
 def load_object(schema: Schema, value: Any) -> Any:

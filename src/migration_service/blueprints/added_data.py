@@ -71,7 +71,7 @@ def _posted(
 ) -> Callable[[View], View]:
     """Pass the query string and the body to the view. Raise RequestFailedValidationError with all errors.
 
-    Without a `check` of bodies with errors, the view reports those.
+    `check` reports the errors of a body that has some. Without it, the view does.
     """
 
     def find_errors() -> Sequence[errors.ErrorItem]:

@@ -252,7 +252,7 @@ def _filter(arguments: dict[str, Any], **others: Any) -> line_results.ResultFilt
 
 
 def _change(batch_id: str, change: Callable[[Session, Batch], object], *, feed: bool = False) -> Response:
-    """Change a batch, and return the answer with its progress. `feed` if chunks may have to be published."""
+    """Change a batch, and return its progress. Give `feed` if chunks may have to be published."""
     with resources().Session.begin() as session:
         change(session, batches.get_batch(session, batch_id, organisation_id=caller().organisation_id))
     if feed:

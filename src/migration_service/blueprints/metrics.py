@@ -280,7 +280,7 @@ def _read_decisions(suppliers: set[str], waiting: list[WaitingWave]) -> Metric:
 
 blueprint = Blueprint("metrics", __name__)
 
-# What was read is kept in it for a moment.
+# One for each application, because it keeps what it has read for a moment.
 _metrics_of = cache(ServiceMetrics)
 #: Headers that a proxy adds. If one is present, the address does not show whether the client is local.
 _PROXY_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via")

@@ -26,10 +26,11 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.models import Wave, WavePlan
 from migration_service.schemas import waves
 from migration_service.services.batches import clock
+from migration_service.services.setup.suppliers import list_owned
 from migration_service.services.waves import acts
 from migration_service.services.waves.orders import read_change, read_plan
 from migration_service.services.waves.plans import plan_waves
-from migration_service.services.waves.reading import get_plan, list_plans, lock_wave
+from migration_service.services.waves.reading import get_plan, lock_wave
 from migration_service.services.waves.reports import PlanReport, report_plan, report_plans
 from migration_service.tasks.batches import feed_batches
 
@@ -100,7 +101,7 @@ def list_all(arguments: dict[str, Any]) -> list[PlanReport]:
     At most the last fifty are listed, each with its waves.
     """
     with resources().Session.begin() as session:
-        plans = list_plans(session, organisation_id=caller().organisation_id, **arguments)
+        plans = list_owned(session, WavePlan, organisation_id=caller().organisation_id, **arguments)
         return report_plans(session, plans)
 
 

@@ -40,7 +40,8 @@ _LINES = {
 #: Every command: its module and attribute, and the first line of its help.
 COMMANDS = {
     name: (f"{_HERE}.{attribute}:{attribute}", line)
-    for name, attribute, line in ((name, name.replace("-", "_"), line) for name, line in _LINES.items())
+    for name, line in _LINES.items()
+    for attribute in [name.replace("-", "_")]
 }
 
 

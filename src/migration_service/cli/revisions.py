@@ -57,9 +57,9 @@ def upgrade_tables(as_json: bool) -> None:
 @json_option
 def current(as_json: bool) -> None:
     """Show the revision of the tables and the newest one. The exit status is 1 if they differ."""
-    found, newest = _current(read_settings(without=_NOT_NEEDED)), NEEDED
-    show_record({"current": found, "newest": newest}, as_json)
-    if found != newest:
+    found = _current(read_settings(without=_NOT_NEEDED))
+    show_record({"current": found, "newest": NEEDED}, as_json)
+    if found != NEEDED:
         raise click.exceptions.Exit(1)
 
 

@@ -73,8 +73,8 @@ class Connections:
                     connection.cancel_safe(timeout=1)
 
 
-def begin(job: Callable[[], Result]) -> "Future[Result]":
-    """Run `job` in a daemon thread. Return its future result."""
+def run_apart(job: Callable[[], Result]) -> "Future[Result]":
+    """Start `job` in a daemon thread. Return the future of its result."""
     future: Future[Result] = Future()
 
     def run() -> None:
@@ -107,7 +107,7 @@ class Work(Generic[Result]):
             finally:
                 self.seconds, self._effects = time.thread_time(), count_effects()
 
-        self._result = begin(run)
+        self._result = run_apart(run)
 
     def wait(self, seconds: float) -> bool:
         """Return whether it ends within this time."""

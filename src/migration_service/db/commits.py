@@ -15,7 +15,7 @@ from functools import partial
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from migration_service.db.cancelling import begin
+from migration_service.db.cancelling import run_apart
 
 #: Seconds after which a commit counts as waiting.
 COMMIT_SECONDS = 3.0
@@ -59,13 +59,13 @@ def find_commit_wait(engine: Engine) -> CommitWait | None:
     except BaseException:
         connection.close()
         raise
-    committed = begin(partial(_commit, connection))
+    committed = run_apart(partial(_commit, connection))
     with suppress(TimeoutError):
         committed.result(COMMIT_SECONDS)
         return None
     found = CommitWait()
     with suppress(TimeoutError, SQLAlchemyError):
-        found = begin(partial(_look, engine, process)).result(COMMIT_SECONDS)
+        found = run_apart(partial(_look, engine, process)).result(COMMIT_SECONDS)
     wait([committed], 1.0)
     return found
 
@@ -108,9 +108,9 @@ class CommitWatch:
         with self._lock:
             waits = self._is_waiting(is_own=False)
             if not waits:
-                self._answers[False] = begin(partial(question, engine))
+                self._answers[False] = run_apart(partial(question, engine))
             elif not self._is_waiting(is_own=True):
-                self._answers[True] = begin(partial(self._ask_apart, question))
+                self._answers[True] = run_apart(partial(self._ask_apart, question))
             answer = self._answers[waits]
         return answer.result(seconds)
 
@@ -130,7 +130,7 @@ class CommitWatch:
             due = not self._trying and time.monotonic() - self._tried_at >= _INTERVAL
             self._trying = self._trying or due
         if due:
-            begin(self._try)
+            run_apart(self._try)
         return self._waits
 
     def _try(self) -> None:

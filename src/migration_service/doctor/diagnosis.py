@@ -36,7 +36,7 @@ class Diagnosis:
 
 
 def ok(seen: str, *, part: str = "") -> Diagnosis:
-    """Return a diagnosis that needs no action. `part` is given if it is not the one that is checked."""
+    """Return a diagnosis that needs no action. Without `part`, it is about the part that is checked."""
     return Diagnosis(part, Verdict.OK, seen)
 
 

@@ -188,12 +188,11 @@ def check_revisions(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Check that the tables have the revision of this version."""
     with parts.sessions.begin() as session:
         found = current_revision(session.connection())
-    newest = NEEDED
-    if found != newest:
-        seen = f"the tables are at revision {found or 'none'}, not {newest}"
+    if found != NEEDED:
+        seen = f"the tables are at revision {found or 'none'}, not {NEEDED}"
         yield wrong(seen, obstacle(found) or _ADVICE["revisions"])
     else:
-        yield ok(f"the tables are at revision {newest}")
+        yield ok(f"the tables are at revision {NEEDED}")
 
 
 def check_clocks(parts: ServiceParts) -> Iterator[Diagnosis]:

@@ -1,4 +1,4 @@
-"""Errors about batches: their files, their states, single lines, and waves."""
+"""Errors about batches: their files, their states, single lines, waves, and readiness."""
 
 from migration_payloads.errors import InvalidError, LineError, ServiceError
 from migration_service.errors.base import NotFoundError, ServiceUnavailableError

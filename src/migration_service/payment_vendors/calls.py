@@ -1,4 +1,4 @@
-"""The calls of payment vendors by all processes, in Redis: their times for the metrics, and their failures.
+"""The calls to payment vendors from all processes, in Redis: times for the metrics, and failures.
 
 The failures are for operators, and expire an hour after the last call.
 """

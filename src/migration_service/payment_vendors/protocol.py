@@ -33,7 +33,8 @@ class PaymentInstructionDetails:
     account_reference: str | None = None
 
 
-#: Returns the instruction with this reference if the vendor has it with this type (section 4.11).
+#: Called with a reference and a type. Returns the instruction if the vendor has it with this type
+#: (section 4.11).
 #:
 #: Raises PaymentInstructionRejectedError if the vendor rejects it, PaymentVendorUnreachableError if an
 #: operator has to correct something first, and PaymentVendorUnavailableError if a later retry may succeed.

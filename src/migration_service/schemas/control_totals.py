@@ -54,7 +54,7 @@ class Count(WholeNumber):
 
 
 class Total(Number):
-    """A sum of amounts, as a text. It may be larger than an amount, and have more digits after the point.
+    """A sum of amounts, as text. It may be larger than an amount, and have more digits after the point.
 
     A file has such a sum if an amount with too many of them is on a line that is refused.
     """

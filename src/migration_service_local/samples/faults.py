@@ -24,7 +24,10 @@ class Fault(NamedTuple):
 
 
 def break_account(account: Payload, fault: str, rng: Random) -> Payload:
-    """Return a copy of `account` with the named fault. Raise KeyError if the fault is unknown, or unfit."""
+    """Return a copy of `account` with the named fault.
+
+    Raise KeyError if it is unknown, or if it needs customers and there are none.
+    """
     broken = deepcopy(account)
     FAULTS[fault].apply(broken, rng)
     return broken

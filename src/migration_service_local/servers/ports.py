@@ -46,7 +46,7 @@ def random_free_port() -> int:
 
 
 def take_port(port: int) -> bool:
-    """Reserve `port` like a random one. Return False if something listens on it, or another `up` has it."""
+    """Reserve `port` like a random one. Return False if something listens on it, or it is reserved."""
     return _take(port, f"port {port}")
 
 

@@ -38,7 +38,7 @@ def test_every_view_has_a_scope_and_every_scope_a_view(app: Flask) -> None:
     assert {scope for endpoint in endpoints for scope in scopes_of(endpoint)} == set(Scope)
 
 
-#: The operations that keys with any of these scopes may use. Each may ask for its own key.
+#: The operations that keys with any of these scopes may use. Each may also ask what it is (`get_api_key`).
 _OPENED = """
 added_data: create_historical_statements create_notes create_payment_instruction create_transactions
 batches: accept_warning approve_wave cancel_batch change_wave pause_batch pause_wave plan_waves

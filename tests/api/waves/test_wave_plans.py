@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.payment_vendors.calls import note_failure
+from migration_service.payment_vendors.calls import note_failure, read_failing
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.batches.intake.quotas import BatchQuotas
 from migration_service.services.setup.vendors import create_payment_vendor
@@ -65,9 +65,14 @@ def test_a_vendor_whose_last_call_failed_is_noticed_until_that_is_accepted(
     with sessions.begin() as session:
         url = "https://cards.example.com"
         create_payment_vendor(session, name, kind=VendorKind.HTTP, url=url, organisation_name=owner)
-    with waves.batches.resources.redis.pipeline() as pipeline:
-        note_failure(pipeline, name, "refused", is_open=True)
+    redis = waves.batches.resources.redis
+    with redis.pipeline() as pipeline:
+        note_failure(pipeline, name, "refused", is_open=False)
+        note_failure(pipeline, name, "not called", is_open=True)
         pipeline.execute()
+    failing = read_failing(redis, name)
+    assert failing
+    assert (failing.reason, failing.is_open) == ("refused", True)
     assert (ask()["result"], bool(ask()["remedy"])) == ("WARNING", True)
     body = {"check": "vendors_answer", "reason": "Known"}
     answers = [waves.supplier.post(f"{path}acceptances/", body) for _ in range(2)]

@@ -1,8 +1,10 @@
 """The journal of a command: whatever a killed process or a full disk leaves of it."""
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -45,6 +47,14 @@ def test_a_journal_that_was_cut_off_anywhere_has_its_whole_lines_and_goes_on(pat
             assert journal.is_torn == (size not in [0, *ends])
             journal.append({"line_number": 9})
         assert records(path) == [*whole, {"line_number": 9}]
+
+
+def test_what_has_to_survive_a_power_failure_is_on_the_disk(path: Path) -> None:
+    with Journal(path, "send", lambda _: None) as journal, patch.object(os, "fsync") as synced:
+        journal.append({"line_number": 9})
+        assert not synced.called
+        journal.append({"line_number": 10}, to_disk=True)
+        assert synced.call_count == 1
 
 
 def test_one_process_has_a_journal(path: Path) -> None:

@@ -23,10 +23,7 @@ from migration_service.blueprints.requests.holding import disregard_effects
 from migration_service.blueprints.requests.resources import resources
 from migration_service.models import Batch, Certificate, ImportSupplier, Undo, WavePlan
 from migration_service.origin import ActorKind, Origin, set_origin
-from migration_service.services.access.operator_sessions import (
-    ActiveSession,
-    find_operator_session,
-)
+from migration_service.services.access.operator_sessions import ActiveSession, find_operator_session
 from migration_service.services.access.operators import AuthenticatedOperator
 from migration_service.services.setup.organisations import list_organisations
 from migration_service.services.setup.suppliers import (

@@ -24,7 +24,7 @@ _MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class RateColumn:
-    """A period of a batch with its lines per second. Nothing was done in it if that is 0."""
+    """A period of a batch with its lines per second: 0 if nothing was done in it."""
 
     since: datetime
     rate: float

@@ -21,7 +21,7 @@ from migration_service.states import (
     WaveState,
 )
 
-#: The states that have words in other languages, under their code. In English the code says it itself.
+#: The states that have words in other languages, under their code. In English the code speaks for itself.
 STATES: frozenset[str] = frozenset(
     (
         "UNDONE",

@@ -156,7 +156,7 @@ def _tag(blueprint: str) -> str:
 
 
 def _name_operations(app: Flask, paths: dict[str, Any]) -> None:
-    """Give each operation its tag, and the name of its endpoint, which generated clients call a function."""
+    """Give each operation its security, its tag, and the name that generated clients give to a function."""
     for rule in app.url_map.iter_rules():
         item = paths.get(FlaskPlugin.flaskpath2openapi(rule.rule), {})
         blueprint, _, name = rule.endpoint.rpartition(".")

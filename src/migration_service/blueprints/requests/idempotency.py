@@ -47,8 +47,7 @@ def idempotent(
 
     Place it above every decorator that changes the response. `replay_attempt` is for requests that start an
     attempt, and makes the response if the first request did. A second attempt is refused anyway, so their
-    keys are only looked up then. `opened`
-    returns the body of an answer from what the view kept of it.
+    keys are only looked up then. `opened` returns the body of an answer from what the view kept of it.
     """
 
     def find(*, now: bool = True) -> keys.KeptAnswer | keys.EarlierAttempt | None:

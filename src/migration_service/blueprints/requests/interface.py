@@ -1,4 +1,4 @@
-"""The interface: its blueprints, the sender by the token (section 5), what its key may do, what it names."""
+"""The interface: its blueprints, who sends a request (section 5), what the key may do and what it names."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

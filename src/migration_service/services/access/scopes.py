@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address, ip_network
 
 from migration_service.errors import NetworkInvalidError, PermissionDeniedError
@@ -45,6 +46,10 @@ def require_scope(granted: Collection[str] | None, accepted: Sequence[Scope]) ->
         raise PermissionDeniedError(f"The API key does not have the scope {wanted}.")
 
 
+#: Parses a network, as every request of a key with networks needs it.
+_network = lru_cache(maxsize=1_000)(ip_network)
+
+
 def require_address(networks: Sequence[str] | None, address: str | None) -> None:
     """Raise PermissionDeniedError unless `address` is in one of `networks`. None allows every address."""
     if networks is None:
@@ -54,7 +59,7 @@ def require_address(networks: Sequence[str] | None, address: str | None) -> None
     except ValueError:
         parsed = None
     mapped = getattr(parsed, "ipv4_mapped", None)
-    if parsed is None or not any((mapped or parsed) in ip_network(it) for it in networks):
+    if parsed is None or not any((mapped or parsed) in _network(it) for it in networks):
         raise PermissionDeniedError(f"The API key may not be used from the address {address}.")
 
 

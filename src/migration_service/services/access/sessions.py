@@ -166,6 +166,7 @@ def list_sessions_of_organisation(
     )
     if before is not None:
         statement = statement.where(TokenSession.id < before)
+    # They are selected with their keys, which `report_session` then finds in the session.
     return [report_session(session, owner) for owner, _key in session.execute(statement)]
 
 

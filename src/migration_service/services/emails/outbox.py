@@ -192,7 +192,7 @@ def has_work(session: Session) -> bool:
 
 def hold_due(session: Session, kind: Kind) -> int:
     """Postpone all due messages, because no mail server is set. Return their number."""
-    # Two sweeps at once never wait for each other.
+    # Locked messages are skipped, so that two sweeps at once never wait for each other.
     due = select(kind.id).where(kind.state == EmailState.PENDING, kind.next_try_at <= func.now())
     later = update(kind).where(kind.id.in_(due.with_for_update(skip_locked=True)))
     held = later.values(next_try_at=func.now() + text(f"interval '{WAIT}'")).returning(kind.id)

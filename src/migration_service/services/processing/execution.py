@@ -36,10 +36,10 @@ def perform_set(
     """Create the accounts of waiting attempts together, up to the size of a set.
 
     Return the attempts that created their accounts, and those that run alone instead. If the database refuses
-    an account, or ends the connection, none is created, and each attempt runs alone. After a message was
-    redelivered because its worker died (`redelivered`), all waiting attempts run alone: any of them may be
-    the cause, and it is not known which of them the worker had. Any other error is raised, and leaves them
-    waiting.
+    an account, or ends the connection after attempts were taken, none is created, and each attempt runs
+    alone. After a message was redelivered because its worker died (`redelivered`), all waiting attempts run
+    alone: any of them may be the cause, and it is not known which of them the worker had. Any other error is
+    raised, and leaves them waiting.
 
     `publish` is called to announce the rest if there may be more attempts than fit into the set. Attempts
     that were in an earlier set run alone, so that an attempt that crashes its worker does so in one set only.
@@ -57,7 +57,6 @@ def perform_set(
                 together = [row for row in taken if row.id in new and not row.unchecked_payload]
                 ended = attempts.create_set(transaction, together)
         except DBAPIError as error:
-            # A connection that is lost before anything was taken says nothing of an account.
             if not (taken and (is_refusal(error) or is_lost(sessions, error))):
                 raise
             ended = []  # the connection may have ended at the commit

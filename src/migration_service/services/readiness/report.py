@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.db.cancelling import allow_minutes
 from migration_service.errors import ReadinessNotAcceptableError
-from migration_service.models import AcceptedWarning
+from migration_service.models import AcceptedWarning, WavePlan
 from migration_service.origin import current_origin
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.readiness.checks import (
@@ -20,8 +20,7 @@ from migration_service.services.readiness.checks import (
     Situation,
     Surroundings,
 )
-from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.services.waves.reading import list_plans
+from migration_service.services.setup.suppliers import KnownSupplier, list_owned
 from migration_service.services.waves.reports import report_plan
 from migration_service.states import CheckResult, ReadinessCheck, ReadyFor, WaveState
 
@@ -76,7 +75,7 @@ def examine(
 ) -> Readiness:
     """Carry out the checks: by default for the next wave if one is planned, and otherwise for go-live."""
     allow_minutes(session)
-    plans = list_plans(session, organisation_id=None, import_supplier=supplier.code, limit=1)
+    plans = list_owned(session, WavePlan, organisation_id=None, import_supplier=supplier.code, limit=1)
     plan = report_plan(session, plans[0]) if plans else None
     coming = (WaveState.PLANNED, WaveState.WAITING)
     wave = next((it for it in plan.waves if it.state in coming), None) if plan else None

@@ -119,7 +119,7 @@ def _add_lines(
     rows = session.execute(statement, {**values, **place, "limit": LINES}, execution_options=pieces)
     for last in rows:
         number += 1
-        part = _PARTS.get(last.status, "repeated")
+        part = _PARTS[last.status]
         found.setdefault(part, FileTotals()).add_line(last.payload)
         if last.is_acknowledged and part != "skipped":
             found.setdefault("acknowledged", FileTotals()).add_line(last.payload)
@@ -131,7 +131,13 @@ def _add_lines(
     return {name: getattr(last, name) for name in place} if number == LINES else None
 
 
-_PARTS = {LineStatus.FAILED: "refused", LineStatus.PENDING: "waiting", LineStatus.SKIPPED: "skipped"}
+#: The parts of a book by the status of a line. One without a status repeats the account of an earlier line.
+_PARTS: dict[str | None, str] = {
+    LineStatus.FAILED: "refused",
+    LineStatus.PENDING: "waiting",
+    LineStatus.SKIPPED: "skipped",
+    None: "repeated",
+}
 
 
 def read_book(session: Session, import_supplier_id: int, totals: Totals, batch: Batch | None) -> BookTotals:

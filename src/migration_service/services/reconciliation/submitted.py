@@ -230,6 +230,8 @@ def read_place(key: str) -> OpenItem:
     kind, _, number = key.partition(".")
     if kind == "line":
         batch, _, line = number.partition(".")
+        if not line.isdecimal():
+            raise ValueError(key)
         return OpenItem(None, OpenReason.REFUSED, UUID(batch), min(int(line), MAX_LINE), is_line=True)
     if "\0" in number or kind not in ("staged", "refused"):
         raise ValueError(key)

@@ -1,7 +1,7 @@
 """Counts for operators: accounts, attempts, failures, and work in progress.
 
-`count_accounts` reads whole tables, so a worker calls it periodically. But for `count_created_by_day`, the
-other functions are fast enough for every request.
+`count_accounts` reads whole tables, so a worker calls it periodically. All
+others except `count_created_by_day` are fast enough for every request.
 """
 
 from collections import Counter

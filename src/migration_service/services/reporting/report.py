@@ -28,8 +28,8 @@ from migration_service.services.reconciliation.submitted import REFUSED_BY_CODE
 from migration_service.services.reconciliation.verdict import Verdict, combine, judge
 from migration_service.services.reporting import report_sql as sql
 from migration_service.services.reporting.report_subject import ReportKind, ReportSubject
+from migration_service.services.setup.suppliers import list_owned
 from migration_service.services.undo.go_live import count_owners
-from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
 from migration_service.states import BatchKind, BatchSource, LineStatus
 
@@ -175,7 +175,9 @@ def _list_differences(session: Session, subject: ReportSubject) -> list[AccountD
 def _read_whole(session: Session, subject: ReportSubject) -> dict[str, Any]:
     """Return the parts that only the report of a supplier has."""
     supplier = subject.supplier
-    plans = list_plans(session, organisation_id=None, import_supplier=supplier.code, limit=MOST_PLANS)
+    plans = list_owned(
+        session, WavePlan, organisation_id=None, import_supplier=supplier.code, limit=MOST_PLANS
+    )
     return {
         "plans": report_plans(session, plans),
         "acknowledged": acknowledgements.list_acknowledgements(

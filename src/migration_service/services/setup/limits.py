@@ -20,5 +20,5 @@ def set_concurrency_limit(session: Session, limit: int | None) -> None:
 
     This applies to every request after the transaction, but not to accounts that are already being processed.
     """
-    session.execute(update(ServiceLimit).values(concurrency_limit=limit))
+    session.execute(update(ServiceLimit).values(concurrency_limit=limit).returning(ServiceLimit.id)).one()
     record(session, AuditAction.LIMIT_SET, "concurrency_limit", "off" if limit is None else limit)

@@ -3,11 +3,10 @@
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from migration_service.models import Undo
+from migration_service.models import Undo, WavePlan
 from migration_service.services.batches.results.listing import count_batches
 from migration_service.services.reconciliation.verdict import judge
-from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.services.waves.reading import list_plans
+from migration_service.services.setup.suppliers import get_import_supplier, list_owned
 from migration_service.services.waves.reports import report_plans
 from migration_service.states import Problem
 
@@ -36,7 +35,7 @@ def find_open_work(session: Session, code: str) -> list[tuple[str, int]]:
     verdict = judge(session, supplier.id)
     sent, problems = verdict.sent, verdict.problems
     batches = count_batches(session, organisation_id=None, import_supplier=code)
-    plans = report_plans(session, list_plans(session, organisation_id=None, import_supplier=code))
+    plans = report_plans(session, list_owned(session, WavePlan, organisation_id=None, import_supplier=code))
     undos = select(func.count()).where(Undo.import_supplier_id == supplier.id, Undo.finished_at.is_(None))
     numbers = (
         sent.staged,

@@ -1,8 +1,6 @@
 """Finding plans and waves, and locking their parts."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import func, select
@@ -10,18 +8,13 @@ from sqlalchemy.orm import Session
 
 from migration_service.errors import WaveNotFoundError, WavePlanNotFoundError
 from migration_service.models import Batch, ImportSupplier, Wave, WavePlan
-from migration_service.services.setup.suppliers import get_owned, list_owned
+from migration_service.services.setup.suppliers import get_owned
 from migration_service.states import WaveState
 
 
 def get_plan(session: Session, plan_id: str, *, organisation_id: int | None) -> WavePlan:
     """Return the organisation's plan, or any plan if the organisation is None, as `get_owned` does."""
     return get_owned(session, WavePlan, plan_id, WavePlanNotFoundError, organisation_id)
-
-
-def list_plans(session: Session, **wanted: Any) -> Sequence[WavePlan]:
-    """Return the plans that `list_owned` finds."""
-    return list_owned(session, WavePlan, **wanted)
 
 
 def get_wave(session: Session, plan: WavePlan, number: int) -> Wave:

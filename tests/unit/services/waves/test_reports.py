@@ -12,7 +12,9 @@ from statistics import median
 import pytest
 from sqlalchemy.orm import Session
 
+from migration_service.models import WavePlan
 from migration_service.services.batches.results.pace import Work
+from migration_service.services.setup.suppliers import list_owned
 from migration_service.services.waves.forecast import (
     MeasuredRun,
     Seconds,
@@ -20,7 +22,7 @@ from migration_service.services.waves.forecast import (
     forecast_end,
     read_runs,
 )
-from migration_service.services.waves.reading import list_plans, list_waves
+from migration_service.services.waves.reading import list_waves
 from migration_service.services.waves.reports import describe_state, report_plan
 from migration_service.services.waves.running import follow_batch, run_wave
 from migration_service.states import BatchState, WaveState
@@ -56,9 +58,9 @@ def test_a_wave_says_what_it_waits_for_and_when(
 def test_a_list_of_open_plans_leaves_out_those_that_have_ended(session: Session, customer: Customer) -> None:
     ended = wave_rows.make_plan(session, customer, WaveState.APPROVED, finished_at=EVENING)
     open_ = wave_rows.make_plan(session, customer, WaveState.WAITING)
-    own = {"organisation_id": customer.organisation_id}
-    assert list_plans(session, **own) == [open_, ended]
-    assert list_plans(session, **own, only_open=True) == [open_]
+    owner = customer.organisation_id
+    assert list_owned(session, WavePlan, organisation_id=owner) == [open_, ended]
+    assert list_owned(session, WavePlan, organisation_id=owner, only_open=True) == [open_]
 
 
 def test_a_wave_says_at_once_that_it_is_being_undone(session: Session, customer: Customer) -> None:

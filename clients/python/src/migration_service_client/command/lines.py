@@ -64,13 +64,17 @@ def open_lines(file: Path, label: str = "", copy: IO[bytes] | None = None) -> It
         with progress(label, size) as bar:
 
             def lines() -> Iterator[Line]:
-                with _naming(file):
-                    for number, line in enumerate(found):
-                        if number % _STEP == 0:
-                            bar.update(stream.tell() - bar.pos if size else 0)
-                        yield line
+                for number, line in enumerate(_named(found, file)):
+                    if number % _STEP == 0:
+                        bar.update(stream.tell() - bar.pos if size else 0)
+                    yield line
 
             yield lines()
+
+
+def _named(lines: Iterator[Line], file: Path) -> Iterator[Line]:
+    with _naming(file):
+        yield from lines
 
 
 def copy_of_pipe(file: Path) -> AbstractContextManager[IO[bytes] | None]:

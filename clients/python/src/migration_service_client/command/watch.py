@@ -30,7 +30,9 @@ def watch(*, target: str, as_json: bool, service: Service) -> None:
     """
     run = find_run(target)
     if run is not None and run.batch_id is None:
-        raise CannotRunError(f"{target} has no batch to watch: its lines were sent in single requests.")
+        raise CannotRunError(
+            f"{target} has no batch to watch. What was sent: migration-client status {target}"
+        )
     with service.client() as client:
         watch_batch(client, client.get_batch(str(run.batch_id) if run else target), as_json)
 

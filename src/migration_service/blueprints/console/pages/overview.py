@@ -17,7 +17,7 @@ from migration_service.blueprints.console.lists import list_at, show_list
 from migration_service.blueprints.console.pages.waves import find_current, is_held, list_openings
 from migration_service.blueprints.console.polling import BUSY, CALM
 from migration_service.blueprints.requests.resources import resources
-from migration_service.models import ImportSupplier
+from migration_service.models import ImportSupplier, WavePlan
 from migration_service.schemas.paging import row_id
 from migration_service.services.batches.control import BatchReport, get_batch, report_batch
 from migration_service.services.batches.results.counts import count_open
@@ -25,8 +25,7 @@ from migration_service.services.batches.results.listing import list_batches
 from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
 from migration_service.services.processing.slots import Slots
 from migration_service.services.reporting.counts import read_in_progress
-from migration_service.services.setup.suppliers import list_import_suppliers
-from migration_service.services.waves.reading import list_plans
+from migration_service.services.setup.suppliers import list_import_suppliers, list_owned
 from migration_service.services.waves.reports import PlanReport, report_plans
 from migration_service.states import (
     BatchCondition,
@@ -107,7 +106,7 @@ def show() -> Response:
             for it in list_batches(session, organisation_id=None, only_open=True, limit=NEWEST)
         ]
         limit = read_in_progress(session).limit
-        plans = report_plans(session, list_plans(session, organisation_id=None, only_open=True))
+        plans = report_plans(session, list_owned(session, WavePlan, organisation_id=None, only_open=True))
     concerns = [
         *_about_parts(limit),
         *_about_waves(plans),

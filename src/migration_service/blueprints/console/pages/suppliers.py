@@ -30,7 +30,7 @@ from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.states import name_state
 from migration_service.blueprints.requests.paging import SHOWN
 from migration_service.blueprints.requests.resources import resources
-from migration_service.models import Batch, ImportSupplier
+from migration_service.models import Batch, ImportSupplier, WavePlan
 from migration_service.services.access.api_keys import list_api_keys
 from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.batches.results.listing import list_batches, list_newest
@@ -46,7 +46,7 @@ from migration_service.services.reporting.counts import (
     count_failures_by_code,
 )
 from migration_service.services.reporting.report import read_trend
-from migration_service.services.waves.reading import list_plans
+from migration_service.services.setup.suppliers import list_owned
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
 from migration_service.states import BatchKind, BatchMode, BatchState, LineStatus, OpenReason, SupplierStatus
 from migration_service.tasks.jobs import COMPARISONS, dispatch
@@ -83,7 +83,7 @@ def show(code: str) -> Response:
         batches = list_batches(session, organisation_id=None, import_supplier=code, limit=20)
         owner = supplier.organisation_id
         keys = [key for key, _owner in list_api_keys(session) if key.organisation_id == owner]
-        plans = list_plans(session, organisation_id=None, import_supplier=code, limit=1)
+        plans = list_owned(session, WavePlan, organisation_id=None, import_supplier=code, limit=1)
         plan = report_plan(session, plans[0]) if plans else None
         newest = list_newest(session, supplier.id)
         rehearsals = [it for it in read_trend(session, supplier.id) if it.done]

@@ -15,12 +15,12 @@ from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.standstill import explain_standstill
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import WaveNotFoundError
-from migration_service.models import Batch
+from migration_service.models import Batch, WavePlan
 from migration_service.services.accounts.ownership import has_gone_live
 from migration_service.services.batches.control import report_batch
 from migration_service.services.batches.results.counts import list_work
 from migration_service.services.batches.states import WINDOW_CLOSED
-from migration_service.services.waves.reading import list_plans
+from migration_service.services.setup.suppliers import list_owned
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
 from migration_service.states import BatchState, LineStatus, WaveState, WaveWait
 
@@ -42,7 +42,9 @@ def show_all() -> Response:
     code = request.args.get("supplier") or None
 
     def find(session: Session, **page: Any) -> list[PlanReport]:
-        return report_plans(session, list_plans(session, organisation_id=None, import_supplier=code, **page))
+        return report_plans(
+            session, list_owned(session, WavePlan, organisation_id=None, import_supplier=code, **page)
+        )
 
     def more(session: Session, plans: list[PlanReport]) -> dict[str, Any]:
         return {

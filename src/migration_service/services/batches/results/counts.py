@@ -32,6 +32,8 @@ ALONE_AFTER = 2
 _LATER = """now() + greatest(interval '5 seconds',
                          least(interval '5 minutes', (now() - coalesce(deferred_since, now())) / 2))"""
 
+#: The largest number of chunks that are counted by one statement.
+_TOGETHER = 1_000
 # Which chunks they are is there twice, so that the rows of the others are not read to be joined.
 _RECOUNT = text(f"""
     WITH counted AS (
@@ -110,7 +112,9 @@ def recount(
         own = select(BatchChunk.first_line).where(BatchChunk.batch_id == batch_id)
         first_lines = session.scalars(own).all()
     values = {"batch_id": batch_id, "worked": worked, "refused": refused, "processor_wait": processor_wait}
-    session.execute(_RECOUNT, values | {"first_lines": first_lines})
+    # A plan may look for each chunk in the whole list.
+    for start in range(0, len(first_lines), _TOGETHER):
+        session.execute(_RECOUNT, values | {"first_lines": first_lines[start : start + _TOGETHER]})
 
 
 @dataclass(frozen=True, slots=True)

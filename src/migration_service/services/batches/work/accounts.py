@@ -160,10 +160,10 @@ def _validate(job: ChunkJob, payload: bytes) -> ValidatedAccount:
 def _lock_staged(
     session: Session, job: ChunkJob, lines: Sequence[LineToDo]
 ) -> tuple[Mapping[int, Row[Any]], Set[int]]:
-    """Lock and return the processes of lines of source `pending`, and those that do not exist any more.
+    """Lock and return the processes of lines of source `pending`, and the ids of those that no longer exist.
 
     They have their payload if it must be revalidated because the rules or the supplier's profile changed.
-    The other ones are being processed elsewhere.
+    Processes that are in neither are being processed elsewhere.
     """
     ids = {line.account_import_process_id for line in lines if line.account_import_process_id is not None}
     if not ids:
@@ -297,9 +297,9 @@ def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> li
             candidate.result.status = LineStatus.IMPORTED
             candidate.result.service_account_number = outcome
         # A process staged for the first time by the dry run will not exist, so nothing can refer to it.
-        is_first = candidate.process and candidate.process.result is StagingResult.STAGED
-        if candidate.process and not (job.mode is BatchMode.DRY_RUN and is_first):
-            ended.append(_end(job, candidate.attempt_id, candidate.process.id, outcome))
+        process = candidate.process
+        if process and not (job.mode is BatchMode.DRY_RUN and process.result is StagingResult.STAGED):
+            ended.append(_end(job, candidate.attempt_id, process.id, outcome))
     return ended
 
 
